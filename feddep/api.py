@@ -132,28 +132,22 @@ class Result:
         validation, what it took.
         """
         measured = {
-            "test": self.accuracy,
-            "local_before": self.local_before,
-            "local_after": self.local_after,
+            "test": self.accuracy["best"],
+            "local_before": self.local_before["best"],
+            "local_after": self.local_after["best"],
+            "validation": self.validation["best"],
         }
+        if not math.isnan(self.validation_after["best"]):
+            measured["owners"] = self.owners
         row = {
-            name: both["best"] for name, both in {**measured, "validation": self.validation}.items()
-        }
-        row |= {} if math.isnan(self.validation_after["best"]) else {"owners": self.owners}
-        row |= {
+            "method": self.specification["method"]["name"],
+            "seed": self.specification["seed"],
+            **measured,
             "bytes": int(self.communication["bytes"].sum()),
             "seconds": round(self.seconds, 2),
             "stalled": self.stalled,
         }
-        return pd.DataFrame(
-            [
-                {
-                    "method": self.specification["method"]["name"],
-                    "seed": self.specification["seed"],
-                    **row,
-                }
-            ]
-        )
+        return pd.DataFrame([row])
 
     def __str__(self) -> str:
         """Three lines: what ran, its accuracies, what it took."""

@@ -177,14 +177,8 @@ def _run(given: argparse.Namespace) -> None:
 def _compare(given: argparse.Namespace) -> None:
     from feddep import comparison
 
-    graph = Path(given.graph)
-    if given.output.exists() and (
-        not given.output.is_dir() or (graph.exists() and given.output.samefile(graph))
-    ):
-        raise DataError(
-            f"{given.output} is the graph or no folder; a comparison is written to a folder of "
-            "its own"
-        )
+    if given.output.exists() and not given.output.is_dir():
+        raise DataError(f"{given.output} is no folder; a comparison is written to a folder")
     runs = _trained(given, given.methods, given.output / "runs.csv")
     print(comparison.write_comparison(runs, given.output))
     print(f"table and figure are in {given.output}")

@@ -182,18 +182,6 @@ def _options(
         return checked(TrainingConfig, {**known, **changed}, (section, name)).model_dump(
             mode="json"
         )
-    for key in SOURCES:
-        if key in changed:
-            raise ConfigError(
-                f"{section}.{name}.{key} makes another graph, not a variant; give it an entry "
-                "in datasets"
-            )
-    for axis, (option, _) in _OF_DATASET.items():
-        if option in changed:
-            raise ConfigError(
-                f"{section}.{name}.{option} is {show(changed[option])}; runs that differ in it "
-                f"have the key {axis} beside datasets"
-            )
     return complete_dataset(config, name, {**known, **changed})
 
 

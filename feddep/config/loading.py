@@ -4,8 +4,6 @@ sentence.
 
 import difflib
 import json
-import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,28 +20,6 @@ from feddep.utils.errors import ConfigError
 
 STUDIES = Path("studies")
 """The folder of the studies, in the working folder."""
-
-
-class _Loader(yaml.CSafeLoader):
-    """YAML in which a number is the one that it looks like."""
-
-
-def _number(loader: Any, node: Any) -> int | float:
-    """A number; YAML 1.1 would read 010 as 8, and 12:30 as 750."""
-    if re.fullmatch(r"[+-]?0[0-9_]+|[^.]*:.*", node.value):
-        raise yaml.MarkedYAMLError(
-            problem=f"{node.value} would be read as another number; quote a text, or write the "
-            "number"
-        )
-    return (
-        loader.construct_yaml_float(node)
-        if node.tag.endswith("float")
-        else loader.construct_yaml_int(node)
-    )
-
-
-for _kind in ("int", "float"):
-    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number)
 
 
 class Config(dict[str, Any]):
@@ -91,7 +67,7 @@ def read(path: str | Path) -> Mapping[str, Any]:
         ConfigError: if it cannot be read or is no mapping.
     """
     try:
-        raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        raw = yaml.load(Path(path).read_text(encoding="utf-8"), yaml.CSafeLoader)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ConfigError(
             f"the configuration {path} cannot be read: {' '.join(str(error).split())}"
@@ -145,7 +121,6 @@ def validate(raw: Any) -> Config:
     }
     config = Config(json.loads(json.dumps(complete, sort_keys=True)))
     _check_datasets(config["datasets"])
-    _check_outputs(config)
     _check_tables(config)
     _check_by_dataset(config)
     for name, study in config["studies"].items():
@@ -206,87 +181,51 @@ def block_datasets(config: Config, block: Mapping[str, Any], setting: str = "") 
 
 
 def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
+    """Each dataset is public, or has one key that says what graph it is."""
     for name, options in datasets.items():
-        known, given = name in REGISTRY, [key for key in SOURCES if key in options]
-        if name == DEFAULT:
+        public, given = name in REGISTRY, [key for key in SOURCES if key in options]
+        if public + len(given) != 1:
             raise ConfigError(
-                f"datasets.{name} is no name of a dataset: it stands for all of them in "
-                "parameters of methods"
-            )
-        if given and known:
-            raise ConfigError(
-                f"datasets.{name}.{given[0]} is given, but {name} is a real dataset; choose "
-                "another name"
-            )
-        if len(given) > 1:
-            raise ConfigError(
-                f"datasets.{name} has {' and '.join(given)}; one of them says what graph it is"
-            )
-        if not given and not known:
-            where = (
-                f"datasets.{name} is not a known dataset and has neither {' nor '.join(SOURCES)}"
-            )
-            raise ConfigError(f"{where}; known: {', '.join(REGISTRY)}")
-
-
-def _check_outputs(config: Config) -> None:
-    """Make sure that no output takes the place of another, or of an input."""
-    output, records = (
-        Path(os.path.abspath(path)) for path in (config["output"], config["records"]["directory"])
-    )
-    for name in config["studies"]:
-        if name == "main" or output / name == records:
-            raise ConfigError(
-                f"studies.{name} would be written to {output / name}, which has other results; "
-                "it needs another name"
-            )
-    for name, options in config["datasets"].items():
-        if "path" in options and Path(os.path.abspath(options["path"])) in (
-            output,
-            records,
-            output / "main",
-        ):
-            raise ConfigError(
-                f"datasets.{name}.path is {options['path']}, which results are written to (key "
-                "output or records)"
+                f"datasets.{name} is {'a' if public else 'no'} public dataset and has "
+                f"{' and '.join(given) or 'no source'}; allowed are {', '.join(REGISTRY)}, and any "
+                f"other name with {' or '.join(SOURCES)}"
             )
 
 
 def _check_tables(config: Config) -> None:
-    for number, table in enumerate(config["tables"]):
-        named: dict[entries.Section, list[str]] = {
-            "settings": [table["setting"]],
-            "datasets": table["datasets"] or [],
-            "methods": table["methods"],
+    """Settings, datasets and methods of the main tables are there, and a setting has one table."""
+    blocks: list[dict[str, Any]] = [
+        {
+            "settings": {table["setting"]: {}},
+            "datasets": {name: {} for name in table["datasets"] or []},
+            "methods": {name: {} for name in table["methods"]},
         }
-        for section, name in (
-            (section, name) for section, names in named.items() for name in names
-        ):
-            try:
-                entries.one(config, section, name)
-            except ConfigError as error:
-                raise ConfigError(f"tables.{number}.{section}: {error}") from None
-        if table["setting"] not in config["settings"]:
-            raise ConfigError(
-                f"tables.{number}.setting is {table['setting']}, a variant; a table's setting "
-                "is an entry of settings"
-            )
+        for table in config["tables"]
+    ]
+    _check_blocks(config, "tables", blocks)
     settings = [table["setting"] for table in config["tables"]]
-    if len(set(settings)) < len(settings):
-        raise ConfigError(f"tables is {show(settings)} by setting; a setting has one table")
+    if len(set(settings) & set(config["settings"])) < len(settings):
+        raise ConfigError(
+            f"tables is {show(settings)} by setting; each must be an entry of settings, and has "
+            "one table"
+        )
 
 
 def _check_by_dataset(config: Config) -> None:
     """Make sure that parameters with a value for each dataset name datasets that there are."""
     known = list(dict.fromkeys([*config["datasets"], *REGISTRY, DEFAULT]))
-    for name, parameters in config["methods"].items():
-        for key, value in parameters.items():
-            for dataset in value if isinstance(value, Mapping) else ():
-                if dataset not in known:
-                    where = join(join("methods", name), key)
-                    raise ConfigError(
-                        f"{join(where, dataset)} is of no dataset; there are {', '.join(known)}"
-                    )
+    given = [
+        (f"methods.{name}.{key}", dataset)
+        for name, parameters in config["methods"].items()
+        for key, value in parameters.items()
+        if isinstance(value, Mapping)
+        for dataset in value
+    ]
+    for path, dataset in given:
+        if dataset not in known:
+            raise ConfigError(
+                f"{join(path, dataset)} is of no dataset; there are {', '.join(known)}"
+            )
 
 
 def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]) -> None:

@@ -34,11 +34,6 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 """Any integer that a random generator can be seeded with."""
 Fraction = Annotated[float, Field(gt=0, lt=1)]
 Degree = Annotated[float, Field(ge=0, le=100)]
-Concentration = Annotated[float, Field(ge=0.001, le=10**6)]
-"""β of a symmetric Dirichlet distribution."""
-PartitionMethod = Annotated[str, AfterValidator(_partitioner)]
-SplitMethod = Literal["random", "class_balanced", "within_clients", "masks"]
-LouvainEngine = Literal["python-louvain", "igraph"]
 Clients = Annotated[list[ClientCount], Field(min_length=1), AfterValidator(_unique)]
 Seeds = Annotated[list[Seed], Field(min_length=1), AfterValidator(_unique)]
 Names = Annotated[list[str], Field(min_length=1), AfterValidator(_unique)]
@@ -133,7 +128,7 @@ class Dataset(Parameters):
 class SplitOptions(Parameters):
     """Which nodes train, validate and test."""
 
-    method: SplitMethod = "random"
+    method: Literal["random", "class_balanced", "within_clients", "masks"] = "random"
     """where they are from: drawn at `random`, or `class_balanced`, with equally many training nodes
     a class (code), or `within_clients`, of each class at each client the same shares (OpenFGL), or
     the `masks` in the files of a graph of your own. *Not in the key* where it is `random`"""
@@ -153,7 +148,7 @@ class PartitionOptions(Parameters):
     key.
     """
 
-    method: PartitionMethod = "louvain"
+    method: Annotated[str, AfterValidator(_partitioner)] = "louvain"
     """`louvain`: communities, dealt to clients (FedDEP and FedSage); `random`: equal shares of the
     nodes, at random; `dirichlet`:
     skewed labels, of each class shares from a Dirichlet distribution (Li et al. 2022); `metis`:
@@ -163,10 +158,12 @@ class PartitionOptions(Parameters):
     delta: Annotated[Natural, InKey(methods=("louvain",))] = 20
     """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and
     pieces are dealt to a client as long as it stays below n/M + `delta` nodes (code)"""
-    engine: Annotated[LouvainEngine, InKey(methods=("louvain",))] = "python-louvain"
+    engine: Annotated[Literal["python-louvain", "igraph"], InKey(methods=("louvain",))] = (
+        "python-louvain"
+    )
     """of `louvain`: what finds communities; `python-louvain` (code), or `igraph`, which is faster
     and finds others"""
-    beta: Annotated[Concentration, InKey(methods=("dirichlet",))] = 1.0
+    beta: Annotated[float, Field(ge=0.001, le=10**6), InKey(methods=("dirichlet",))] = 1.0
     """of `dirichlet`: concentration β; the smaller, the fewer classes a client has"""
 
 

@@ -15,8 +15,6 @@ from typing import Any
 from feddep.config.sentences import join, show
 from feddep.utils.errors import ConfigError
 
-_VALUE = r"[A-Za-z0-9_.+-]+"
-
 
 def format_name(name: str, changes: Mapping[str, Any]) -> str:
     """The name of an entry with some of its options changed; numbers, truth values and null as JSON
@@ -45,7 +43,7 @@ def read(spelled: str) -> tuple[str, dict[str, Any]]:
                 f"{join('', spelled)} has {part!r}; after the name each option may be named "
                 "once, as key=value"
             )
-        if not re.fullmatch(_VALUE, text):
+        if not re.fullmatch(r"[A-Za-z0-9_.+-]+", text):
             raise ConfigError(
                 f"{join('', spelled)} has the value {show(text)}; letters, digits and _.+- are "
                 "allowed"

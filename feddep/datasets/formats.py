@@ -54,12 +54,7 @@ def read_planetoid(directory: Path, release: Release) -> Graph:
 class _PickledCsr:
     """Stands for the sparse matrix class of an old SciPy, whose module no longer exists."""
 
-    data: np.ndarray
-    indices: np.ndarray
-    indptr: np.ndarray
-    _shape: tuple[int, int]
-
-    def matrix(self) -> sp.csr_matrix:
+    def matrix(self: Any) -> sp.csr_matrix:
         return sp.csr_matrix((self.data, self.indices, self.indptr), shape=self._shape)
 
 
@@ -77,8 +72,6 @@ class _Unpickler(pickle.Unpickler):
     """Loads only the classes that the files hold, so that a pickle cannot run other code."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _KNOWN_CLASSES:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}")
         return _KNOWN_CLASSES[module, name]
 
 

@@ -3,13 +3,10 @@ with two tables.
 """
 
 import hashlib
-import math
-import os
 import warnings
-import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,18 +27,10 @@ _LFS = b"version https://git-lfs.github.com/"
 """How the text begins that stands for a file that Git LFS has not fetched."""
 
 
-@dataclass(frozen=True, eq=False)
-class Contents:
-    """Content of files of one's own.
-
-    Attributes:
-        graph: the graph, in the order of its nodes there.
-        masks: for each of ``train``, ``val`` and ``test`` that there is a bool a node, shape (n,),
-            or several, shape (n, k).
-    """
-
-    graph: Graph
-    masks: Mapping[str, np.ndarray] = field(default_factory=dict)
+Contents = tuple[Graph, dict[str, np.ndarray]]
+"""Content of files of one's own: the graph, in the order of its nodes there; and for each of
+``train``, ``val`` and ``test`` that there is a bool a node, shape (n,), or several, shape (n, k).
+"""
 
 
 def checksums(path: str | Path) -> dict[str, str]:
@@ -72,15 +61,13 @@ def read(path: str | Path) -> Graph:
         DataError: if there is no such file or folder, or it holds no graph; it names the file and
             what is wrong with it.
     """
-    found = _contents(path)
-    counts = np.bincount(
-        found.graph.labels[found.graph.labels >= 0], minlength=found.graph.num_classes
-    )
-    bare, empty = found.graph.num_nodes - counts.sum(), np.flatnonzero(counts == 0)
+    graph, masks = _contents(path)
+    counts = np.bincount(graph.labels[graph.labels >= 0], minlength=graph.num_classes)
+    bare, empty = graph.num_nodes - counts.sum(), np.flatnonzero(counts == 0)
     for said, what in (
         (
             bare,
-            f"{bare} of {found.graph.num_nodes} nodes have no label; they are in the graph, and "
+            f"{bare} of {graph.num_nodes} nodes have no label; they are in the graph, and "
             "in no set of a split",
         ),
         (
@@ -89,17 +76,17 @@ def read(path: str | Path) -> Graph:
             "they count as classes",
         ),
         (
-            found.masks,
+            masks,
             "it has masks of a split, which are read with split: masks, and not otherwise",
         ),
         (
-            found.graph.client is not None,
+            graph.client is not None,
             f"it has the owner of each node ({OWNERS}), used with partition: given alone",
         ),
     ):
         if said:
             warnings.warn(f"{one_line(str(path))}: {what}", Notice, stacklevel=2)
-    return found.graph
+    return graph
 
 
 def split_of(path: str | Path, seed: int = 0) -> Split:
@@ -113,14 +100,14 @@ def split_of(path: str | Path, seed: int = 0) -> Split:
         DataError: if there is no graph, or no split of it
             (:meth:`feddep.graph.split.Split.checked`).
     """
-    found = _contents(path)
-    if set(found.masks) != set(PARTS):
-        there = ", ".join(found.masks) or "none"
+    graph, masks = _contents(path)
+    if set(masks) != set(PARTS):
+        there = ", ".join(masks) or "none"
         raise DataError(
             f"split is masks, but {one_line(str(path))} has {there}; train, val and test are needed"
         )
     with _naming(Path(path)):
-        return Split.of_masks(found.masks, seed, found.graph)
+        return Split.of_masks(masks, seed, graph)
 
 
 def partition_of(path: str | Path) -> Partition:
@@ -131,22 +118,25 @@ def partition_of(path: str | Path) -> Partition:
         DataError: if there is no graph.
         PartitionError: if they do not say who owns which node.
     """
+    graph, _ = _contents(path)
     with _naming(Path(path)):
-        return given_partition(_contents(path).graph)
+        return given_partition(graph)
 
 
 def _contents(path: str | Path) -> Contents:
     path = Path(path)
     files = _files(path)
+    for file in files.values():
+        with _naming(file):
+            _check_fetched(file)
     with _naming(path):
-        found = (
+        graph, masks = (
             _read_npz(path)
             if ".npz" in files
             else _read_pt(path)
             if ".pt" in files
             else _read_tables(*files.values())
         )
-        graph = found.graph
         if not np.isfinite(graph.features.data).all():
             raise DataError("a feature is not a finite number of single precision")
         if graph.num_features < 1:
@@ -161,7 +151,7 @@ def _contents(path: str | Path) -> Contents:
                 f"there are {graph.num_classes} classes for {graph.num_nodes} nodes; allowed "
                 f"are {allowed}"
             )
-    return found
+    return graph, masks
 
 
 def _files(path: Path) -> dict[str, Path]:
@@ -208,69 +198,31 @@ def _naming(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _check_size(file: Path) -> None:
-    """Make sure, before a file is read, that it is one, and that what it holds fits into memory.
+def _check_fetched(file: Path) -> None:
+    """Make sure that a file is more than what stands for it where Git LFS has not fetched it.
 
     Raises:
-        DataError: if it is not so.
+        DataError: if it is not.
     """
     with file.open("rb") as stream:
         if stream.read(len(_LFS)) == _LFS:
             raise DataError("it is a pointer of Git LFS, not the file; git lfs pull fetches that")
-    size = file.stat().st_size
-    if file.suffix in (".npz", ".pt"):
-        if not zipfile.is_zipfile(file):
-            raise DataError(
-                "it is no archive, or not a whole one; np.savez and torch.save write archives"
-            )
-        with zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-            size = sum(member.file_size for member in members)
-            for member in members if file.suffix == ".npz" else ():
-                with archive.open(member) as stream:
-                    version = np.lib.format.read_magic(stream)
-                    header = (
-                        np.lib.format.read_array_header_1_0
-                        if version == (1, 0)
-                        else np.lib.format.read_array_header_2_0
-                    )
-                    shape, _, dtype = header(stream)
-                    promised = stream.tell() + math.prod(shape) * dtype.itemsize
-                if promised != member.file_size and not dtype.hasobject:
-                    raise DataError(
-                        f"{member.filename} is {shape}, {promised} bytes, but holds "
-                        f"{member.file_size}"
-                    )
-    elif file.suffix == ".parquet":
-        from pyarrow import parquet
-
-        there = parquet.read_metadata(file)
-        size = max(size, 4 * there.num_rows * there.num_columns)
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if size > memory:
-        raise DataError(
-            f"it holds {size / 2**30:.3g} GiB; this machine has {memory / 2**30:.3g} GiB of memory"
-        )
 
 
 def _read_pt(path: Path) -> Contents:
     from feddep.datasets import pyg  # takes seconds, with PyTorch, which keys need not wait for
 
-    _check_size(path)
     data = pyg.load(path)
     masks = {
         part: pyg.array(data, f"{part}_mask")
         for part in PARTS
         if data.get(f"{part}_mask") is not None
     }
-    return Contents(
-        _owned(pyg.from_data(data), None if data.get(OWNERS) is None else pyg.array(data, OWNERS)),
-        masks,
-    )
+    owners = None if data.get(OWNERS) is None else pyg.array(data, OWNERS)
+    return _owned(pyg.from_data(data), owners), masks
 
 
 def _read_npz(path: Path) -> Contents:
-    _check_size(path)
     with np.load(path, allow_pickle=False) as archive:
         adjacency, labels = formats.csr_of(archive, "adj"), class_numbers(archive["labels"])
         features = (
@@ -288,7 +240,7 @@ def _read_npz(path: Path) -> Contents:
     graph = Graph.from_edges(
         np.column_stack(adjacency.nonzero()), features, labels, int(labels.max(initial=-1)) + 1
     )
-    return Contents(_owned(graph, owners), masks)
+    return _owned(graph, owners), masks
 
 
 def _read_tables(edges: Path, nodes: Path) -> Contents:
@@ -298,14 +250,11 @@ def _read_tables(edges: Path, nodes: Path) -> Contents:
     )
 
     with _naming(Path(nodes.name)):
-        _check_size(nodes)
         ids, labels, classes, features, masks, owners = own_tables.read_nodes(nodes)
     with _naming(Path(edges.name)):
-        _check_size(edges)
         pairs = own_tables.read_edges(edges, ids)
-    return Contents(
-        _owned(Graph.from_edges(pairs, sp.csr_matrix(features), labels, classes), owners), masks
-    )
+    graph = Graph.from_edges(pairs, sp.csr_matrix(features), labels, classes)
+    return _owned(graph, owners), masks
 
 
 def _owned(graph: Graph, owners: np.ndarray | None) -> Graph:

@@ -51,18 +51,15 @@ def planted_partition(
             tail.  If None, counts are 1.
 
     Raises:
-        ConfigError: if a value is out of its range; the ranges depend on each other.
+        ConfigError: if a value is out of the range that others leave it; ranges of their own are
+            those of :class:`feddep.config.models.Synthetic`.
     """
-    _check("nodes", nodes, 4, None)
     _check("isolated", isolated, 0, 1 - 4 / nodes)
     linked = nodes - round(isolated * nodes)
     _check("classes", classes, 2, linked // 2)
     _check("communities", communities, classes, linked // 2)
     _check("features", features, classes, None)
     _check("words", words, 1, features // classes)
-    _check("signal", signal, 0, 1)
-    if count_exponent is not None:
-        _check("count_exponent", count_exponent, 1, 100)
     size = linked // communities
     _check("degree_within", degree_within, 0, size - 1)
     _check("degree_between", degree_between, 0, linked - size - 1)

@@ -75,8 +75,6 @@ def _read_table(file: Path) -> pd.DataFrame:
 
 def _read(file: Path) -> dict[str, Any]:
     """Statistics of a file; lists and mappings as JSON, as a table has them."""
-    if not file.is_file():
-        raise DataError(f"{file} does not exist; run `snakemake` to make it")
     return {
         name: json.dumps(value) if isinstance(value, list | dict) else value
         for name, value in read_json(file).items()

@@ -39,19 +39,12 @@ def environment(device: str, threads: int) -> dict[str, Any]:
     return {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
-        "packages": {name: _version(name) for name in _PACKAGES},
+        "packages": {name: importlib.metadata.version(name) for name in _PACKAGES},
         "git": git_state(Path(feddep.__file__).parents[1]),
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": device,
         "threads": threads,
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
 
 
 def git_state(directory: Path) -> dict[str, Any]:

@@ -232,12 +232,7 @@ def tables(directory: Path) -> list[Path]:
 
     A folder alone was left by a publication that ended before it had written its rows.
     """
-    folders = sorted(file for file in directory.glob("*") if file.is_dir())
-    return [file for folder in folders if (file := _table(directory, folder.name)).is_file()]
-
-
-def _table(directory: Path, protocol: str) -> Path:
-    return directory / f"{protocol}.csv"
+    return [file for file in sorted(directory.glob("*.csv")) if file.with_suffix("").is_dir()]
 
 
 def published(directory: Path) -> set[str]:
@@ -358,16 +353,7 @@ def typed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _read_cached(config: Config, key: str) -> Mapping[str, Any]:
-    file = cached(config, key)
-    if not file.is_file():
-        raise DataError(
-            f"a run has not been trained ({file} does not exist); run `snakemake` to make it"
-        )
-    content: Mapping[str, Any] = read_json(file)
-    if content.get("row", {}).get("key") != key:
-        raise DataError(
-            f"{file} holds no run of this key; delete it and run `snakemake` to make it again"
-        )
+    content: Mapping[str, Any] = read_json(cached(config, key))
     return content
 
 
@@ -446,7 +432,7 @@ def append(directory: Path, protocol: str, rows: pd.DataFrame, curves: pd.DataFr
     The curves are written first: if the process ends before the rows are, no table has these runs,
     and they are added once more.
     """
-    table = _table(directory, protocol)
+    table = directory / f"{protocol}.csv"
     if table.is_file():
         read_table(table)  # nothing is added to one that is damaged
     rows = rows.sort_values(_ORDER, na_position="first")

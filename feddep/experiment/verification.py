@@ -81,8 +81,6 @@ def differences(
         "bytes": bytes_sent,
         "test": result["accuracy"]["best"],
         "test_last": result["accuracy"]["last"],
-    }
-    found |= {
         "validation": result["validation"]["best"],
         "validation_last": result["validation"]["last"],
     }

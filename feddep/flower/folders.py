@@ -20,7 +20,6 @@ from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
 from feddep.training.task import ClientData, Task
-from feddep.utils.errors import DataError
 from feddep.utils.files import read_json, write_json
 
 THREADS = 1
@@ -57,14 +56,9 @@ class Federation:
         """Read ``federation.json`` of a participant's folder.
 
         Raises:
-            DataError: if it is missing or something else.
+            DataError: if it is missing or damaged.
         """
-        try:
-            return cls(**read_json(folder / "federation.json"))
-        except TypeError:
-            raise DataError(
-                f"{folder / 'federation.json'} describes no federation; cut the data again"
-            ) from None
+        return cls(**read_json(folder / "federation.json"))
 
     def protocol(self, number: int = -1, part: ClientData | None = None) -> protocols.Protocol:
         """The method as a participant runs it: a client with its part of the data, or the server

@@ -228,8 +228,9 @@ class LocalFederation:
             LOOPBACK,
             "--port",
             str(free_port()),
+            "--node-config",
+            f"folder={json.dumps(str(folder))} client={number}",
         ]
-        options += ["--node-config", f"folder={json.dumps(str(folder))} client={number}"]
         if self._tls:
             options += ["--root-certificates", str(folder / "superlink.pem")]
             options += ["--auth-supernode-private-key", str(folder / "node.key")]

@@ -11,17 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from feddep.graph.graph import Graph
-from feddep.utils.errors import FeddepError
 from feddep.utils.seeding import derive_seed
 
 KEEPING = ("both", "receiver")
 """Whose choice counts: an edge stays where both ends keep it, or messages along it reach each end
 that keeps it.
 """
-
-
-class BoundingError(FeddepError):
-    """A graph cannot be bounded in this way."""
 
 
 def edge_priorities(first: np.ndarray, second: np.ndarray, nodes: int, seed: int) -> np.ndarray:
@@ -67,16 +62,7 @@ def bounded_adjacency(graph: Graph, degree: int, seed: int, keep: str = "both") 
     Returns:
         The 0/1 matrix with the neighbours whose messages node v receives in row v; float32 CSR with
         sorted indices, shape (n, n).
-
-    Raises:
-        BoundingError: if the degree is below 1 or ``keep`` is no way to keep edges.
     """
-    if degree < 1:
-        raise BoundingError(f"the largest degree D is {degree}; it must be at least 1")
-    if keep not in KEEPING:
-        raise BoundingError(
-            f"edges are to be kept by {keep!r}; it must be one of {', '.join(KEEPING)}"
-        )
     rows = np.repeat(np.arange(graph.num_nodes), graph.degrees)
     priorities = edge_priorities(rows, graph.indices, graph.num_nodes, seed)
     order = np.lexsort((graph.indices, priorities, rows))

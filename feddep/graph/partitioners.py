@@ -63,34 +63,26 @@ def partition(
         return given_partition(graph, clients)
     if clients is None:
         raise PartitionError(f"clients is missing; a partition by {method} needs their number")
-    if method == "louvain" and engine == "python-louvain":
-        return louvain(graph, clients, seed, delta)
-    if method not in methods() or engine not in ("python-louvain", "igraph"):
-        raise PartitionError(
-            f"partition is {method} with the engine {engine}; there are {', '.join(methods())}, "
-            "and igraph for louvain"
-        )
-    if not 1 <= clients <= graph.num_nodes:
-        n = graph.num_nodes
+    n = graph.num_nodes
+    if not 1 <= clients <= n:
         raise PartitionError(
             f"clients is {clients}; a graph of {n} nodes can be partitioned among 1 to {n} clients"
         )
+    if method == "louvain" and engine == "python-louvain":
+        return louvain(graph, clients, seed, delta)
     facts: dict[str, Any] = {"method": method, "cut_nodes": 0}
     if method == "louvain":
         found = along_communities(graph, igraph_communities(graph, seed), clients, delta)
-        facts["engine"] = engine
-        return Partition(found.client, clients, {**facts, **found.facts})
+        return Partition(found.client, clients, {**facts, "engine": engine, **found.facts})
     if method == "overlap":
         owner, copies = overlapping_partition(graph, clients, seed)
         return Partition(owner, clients, facts, copies)
-    if method in ADDED:
-        owner = np.asarray(ADDED[method](graph, clients, seed))
-        return Partition(owner, clients, facts).checked(graph.num_nodes)
     if method == "dirichlet":
         owner = dirichlet_partition(graph, clients, seed, beta)
     else:
-        owner = (random_partition if method == "random" else metis_partition)(graph, clients, seed)
-    return Partition(owner, clients, facts)
+        divide = {"random": random_partition, "metis": metis_partition, **ADDED}[method]
+        owner = np.asarray(divide(graph, clients, seed))
+    return Partition(owner, clients, facts).checked(n)
 
 
 def methods() -> list[str]:

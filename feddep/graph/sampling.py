@@ -39,12 +39,7 @@ def sample_neighbours(
 
     Returns:
         Node ids, int32, shape ``(*nodes.shape, fanout)``.
-
-    Raises:
-        ValueError: if ``fanout`` is below 1.
     """
-    if fanout < 1:
-        raise ValueError(f"fanout is {fanout}; it must be at least 1")
     flat = np.asarray(nodes).ravel()
     degrees = np.where(flat == PAD, 0, graph.degrees[flat])
     picks = np.empty((len(flat), fanout), dtype=np.int64)

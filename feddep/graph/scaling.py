@@ -3,13 +3,10 @@
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.utils.errors import ConfigError, DataError
+from feddep.utils.errors import DataError
 
 REVISION = 1
 """Raised when the same scaling gives other features."""
-
-SCALINGS = ("raw", "row", "minmax")
-"""Values of the configuration key ``datasets.*.features``."""
 
 
 def scale(features: sp.csr_matrix, how: str) -> sp.csr_matrix:
@@ -22,19 +19,12 @@ def scale(features: sp.csr_matrix, how: str) -> sp.csr_matrix:
         constant column becomes 0.
 
     Raises:
-        ConfigError: if ``how`` is not a known scaling.
         DataError: if ``row`` meets a negative value, or ``minmax`` meets a column with both zeros
             and negative values.
     """
-    match how:
-        case "raw":
-            return features
-        case "row":
-            scaled = _row(features)
-        case "minmax":
-            scaled = _minmax(features)
-        case _:
-            raise ConfigError(f"features is {how}; allowed: {', '.join(SCALINGS)}")
+    if how == "raw":
+        return features
+    scaled = _row(features) if how == "row" else _minmax(features)
     result = sp.csr_matrix(
         (scaled.astype(np.float32), features.indices, features.indptr),
         shape=features.shape,

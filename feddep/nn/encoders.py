@@ -65,9 +65,9 @@ class Layer(nn.Module, ABC):
         """
 
     @abstractmethod
-    def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
-        """Aggregate over full neighbourhoods, shape (n, outputs), from mapped inputs of all nodes,
-        (n, outputs).
+    def full(self, x: Any, adjacency: SparseMatrix) -> Tensor:
+        """Map the inputs of all nodes, shape (n, inputs), and aggregate over full neighbourhoods,
+        shape (n, outputs).
         """
 
 
@@ -90,8 +90,8 @@ class GCNLayer(Layer):
         of_own = torch.from_numpy((1 / (degrees + 1)).astype(np.float32)).to(own.device)
         return of_own.unsqueeze(2) * own + (of_drawn.unsqueeze(2) @ drawn).squeeze(2) + self.bias
 
-    def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
-        return adjacency @ mapped + self.bias
+    def full(self, x: Any, adjacency: SparseMatrix) -> Tensor:
+        return adjacency @ (x @ self.weight) + self.bias
 
 
 class GATLayer(Layer):
@@ -132,16 +132,16 @@ class GATLayer(Layer):
         )
         return (scores.softmax(dim=2).unsqueeze(4) * split).sum(dim=2).flatten(2) + self.bias
 
-    def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
+    def full(self, x: Any, adjacency: SparseMatrix) -> Tensor:
         """Attention over all neighbours; ``adjacency`` says which they are, and its values are not
         read.
         """
-        split, (rows, columns) = self._split(mapped), adjacency.entries()
+        split, (rows, columns) = self._split(x @ self.weight), adjacency.entries()
         scores = leaky_relu(
             (split * self.source).sum(-1)[columns] + (split * self.target).sum(-1)[rows], _SLOPE
         )
         index = rows.unsqueeze(1).expand_as(scores)
-        largest = scores.new_full((len(mapped), self.heads), -torch.inf).scatter_reduce(
+        largest = scores.new_full((len(split), self.heads), -torch.inf).scatter_reduce(
             0, index, scores.detach(), "amax"
         )
         weights = (scores - largest[rows]).exp()
@@ -161,8 +161,8 @@ class NodeLayer(Layer):
     ) -> Tensor:
         return own + self.bias
 
-    def full(self, mapped: Tensor, adjacency: SparseMatrix) -> Tensor:
-        return mapped + self.bias
+    def full(self, x: Any, adjacency: SparseMatrix) -> Tensor:
+        return x @ self.weight + self.bias
 
 
 class LayeredEncoder(LayeredClassifier):
@@ -172,15 +172,9 @@ class LayeredEncoder(LayeredClassifier):
         self, features: int, hidden: int, classes: int, layers: int, dropout: float
     ) -> None:
         """Set up the layers; the arguments are those of :class:`feddep.nn.sage.GraphSAGE`."""
-        super().__init__()
         widths = [features, *[hidden] * (layers - 1), classes]
-        last = layers - 1
-        self.layers = [
-            self.new_layer(*pair, k == last) for k, pair in enumerate(itertools.pairwise(widths))
-        ]
-        for k, layer in enumerate(self.layers):
-            self.add_module(f"layer{k}", layer)
-        self.dropout = dropout
+        pairs = enumerate(itertools.pairwise(widths), start=1)
+        super().__init__([self.new_layer(*pair, k == layers) for k, pair in pairs], dropout)
 
     @staticmethod
     def new_layer(inputs: int, outputs: int, last: bool) -> Layer:
@@ -190,14 +184,6 @@ class LayeredEncoder(LayeredClassifier):
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:
         return mean_adjacency_with_self_loops(graph)
-
-    @property
-    def output_widths(self) -> list[int]:
-        return [len(layer.bias) for layer in self.layers]
-
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        for layer in self.layers:
-            layer.reset_parameters(generator)
 
     def forward(
         self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None
@@ -221,25 +207,6 @@ class LayeredEncoder(LayeredClassifier):
             hidden = self._complete_outputs(k, outputs, trees, table)
             trees = trees.inner
         return hidden
-
-    def body(
-        self,
-        x: Any,
-        adjacency: SparseMatrix,
-        z: Tensor | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Any:
-        hidden = x
-        for k, layer in enumerate(self.layers[:-1]):
-            outputs = self._complete_full(k, layer.full(hidden @ layer.weight, adjacency), z)
-            hidden = drop(outputs.relu(), self.dropout, generator)
-        return hidden
-
-    def head(self, hidden: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
-        last = self.layers[-1]
-        return self._complete_full(
-            len(self.layers) - 1, last.full(hidden @ last.weight, adjacency), z
-        )
 
 
 class MLP(LayeredEncoder):

@@ -3,6 +3,7 @@ graph.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import scipy.sparse as sp
@@ -11,11 +12,26 @@ from torch import Tensor, nn
 
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import SampledTrees
+from feddep.nn.dropout import drop
 from feddep.nn.sparse import SparseMatrix
 
 
 class LayeredClassifier(nn.Module, ABC):
-    """L layers, of which the last gives one logit a class; what it reads is a node's embedding."""
+    """L layers, of which the last gives one logit a class; what it reads is a node's embedding.
+
+    Attributes:
+        layers: the layers, each with a weight matrix Wᵀ, shape (·, outputs), and a method ``full``
+            from the inputs of all nodes and the matrix of :meth:`aggregation` to their outputs.
+        dropout: share of a layer's outputs that is dropped.
+    """
+
+    def __init__(self, layers: Sequence[nn.Module], dropout: float, name: str = "layer") -> None:
+        """Take the layers, whose weights are called by ``name`` and number."""
+        super().__init__()
+        self.layers: list[Any] = list(layers)
+        for k, layer in enumerate(layers):
+            self.add_module(f"{name}{k}", layer)
+        self.dropout = dropout
 
     @staticmethod
     @abstractmethod
@@ -23,13 +39,14 @@ class LayeredClassifier(nn.Module, ABC):
         """The matrix that :meth:`full` aggregates with, shape (n, n)."""
 
     @property
-    @abstractmethod
     def output_widths(self) -> list[int]:
         """Width of the outputs of each layer."""
+        return [layer.weight.shape[1] for layer in self.layers]
 
-    @abstractmethod
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all weights anew."""
+        for layer in self.layers:
+            layer.reset_parameters(generator)
 
     @abstractmethod
     def forward(
@@ -62,7 +79,6 @@ class LayeredClassifier(nn.Module, ABC):
         """
         return self.head(self.body(x, adjacency, z, generator), adjacency, z)
 
-    @abstractmethod
     def body(
         self,
         x: Any,
@@ -73,10 +89,16 @@ class LayeredClassifier(nn.Module, ABC):
         """Embeddings of all nodes, the inputs of the last layer, after ReLU and dropout, shape (n,
         H); the arguments are those of :meth:`full`.  A single layer reads the features.
         """
+        hidden = x
+        for k, layer in enumerate(self.layers[:-1]):
+            outputs = self._complete_full(k, layer.full(hidden, adjacency), z)
+            hidden = drop(outputs.relu_(), self.dropout, generator)
+        return hidden
 
-    @abstractmethod
     def head(self, hidden: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
         """Logits of all nodes, shape (n, C), from their embeddings."""
+        last = self.layers[-1]
+        return self._complete_full(len(self.layers) - 1, last.full(hidden, adjacency), z)
 
     def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
         """The outputs of layer k at all nodes, shape (n, H)."""

@@ -72,27 +72,16 @@ class GraphSAGE(LayeredClassifier):
         """Set up L = ``layers`` convolutions from F features to C classes; call
         :meth:`reset_parameters` before use.
         """
-        super().__init__()
         widths = [features, *[hidden] * (layers - 1), classes]
-        self.convolutions = [
-            SAGEConv(inputs, outputs) for inputs, outputs in itertools.pairwise(widths)
-        ]
-        for k, convolution in enumerate(self.convolutions):
-            self.add_module(f"convolution{k}", convolution)
-        self.dropout = dropout
+        super().__init__(
+            [SAGEConv(*pair) for pair in itertools.pairwise(widths)], dropout, "convolution"
+        )
+        self.convolutions = self.layers
 
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:
         """The matrix whose row v averages over the neighbours of v."""
         return mean_adjacency(graph)
-
-    @property
-    def output_widths(self) -> list[int]:
-        return [len(convolution.bias) for convolution in self.convolutions]
-
-    def reset_parameters(self, generator: torch.Generator) -> None:
-        for convolution in self.convolutions:
-            convolution.reset_parameters(generator)
 
     def forward(
         self, trees: SampledTrees, table: Any, generator: torch.Generator | None = None
@@ -127,20 +116,3 @@ class GraphSAGE(LayeredClassifier):
         shape (B, P, H).
         """
         return neighbours
-
-    def body(
-        self,
-        x: Any,
-        adjacency: SparseMatrix,
-        z: Tensor | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Any:
-        hidden = x
-        for k, convolution in enumerate(self.convolutions[:-1]):
-            outputs = self._complete_full(k, convolution.full(hidden, adjacency), z)
-            hidden = drop(outputs.relu_(), self.dropout, generator)
-        return hidden
-
-    def head(self, hidden: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
-        last = self.convolutions[-1]
-        return self._complete_full(len(self.convolutions) - 1, last.full(hidden, adjacency), z)

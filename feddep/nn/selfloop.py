@@ -65,22 +65,12 @@ class SelfLoopSAGE(LayeredClassifier):
         self, features: int, hidden: int, classes: int, layers: int, dropout: float
     ) -> None:
         """Set up the layers; the arguments are those of :class:`feddep.nn.sage.GraphSAGE`."""
-        super().__init__()
         widths = [features, *[hidden] * layers, classes]
-        self.layers = [
-            self.new_layer(inputs, outputs) for inputs, outputs in itertools.pairwise(widths)
-        ]
-        for k, layer in enumerate(self.layers):
-            self.add_module(f"layer{k}", layer)
-        self.dropout = dropout
+        super().__init__([self.new_layer(*pair) for pair in itertools.pairwise(widths)], dropout)
 
     def new_layer(self, inputs: int, outputs: int) -> Any:
         """A layer of these widths."""
         return MatrixLayer(inputs, outputs)
-
-    @property
-    def output_widths(self) -> list[int]:
-        return [layer.weight.shape[1] for layer in self.layers]
 
     @staticmethod
     def aggregation(graph: Graph) -> sp.csr_matrix:

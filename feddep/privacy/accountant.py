@@ -101,12 +101,14 @@ class SamplingParameters:
         return self.layers * self.epochs
 
 
-def require_count(name: str, value: int) -> None:
-    """Raise :class:`PrivacyError`, naming ``name``, unless ``value`` is from 1 to
+def require_count(name: str, value: int, least: int = 1) -> None:
+    """Raise :class:`PrivacyError`, naming ``name``, unless ``value`` is from ``least`` to
     :data:`LARGEST`.
     """
-    if not 1 <= value <= LARGEST:
-        raise PrivacyError(f"the {name} is {value}; it must be a whole number from 1 to {LARGEST}")
+    if not least <= value <= LARGEST:
+        raise PrivacyError(
+            f"the {name} is {value}; it must be a whole number from {least} to {LARGEST}"
+        )
 
 
 def require_delta(delta: float, edges: int | None = None) -> None:
@@ -177,11 +179,6 @@ def one_sampling(degree: int, fanout: int) -> Guarantee:
     Raises:
         PrivacyError: if ``degree`` is 0: there is nothing to draw, and the theorem has no ε.
     """
-    if degree == 0:
-        raise PrivacyError(
-            "the degree D is 0, an isolated node; the theorem needs at least one neighbour to "
-            "draw from"
-        )
     require_count("degree D", degree)
     require_count("fan-out d", fanout)
     if fanout < degree:

@@ -31,7 +31,7 @@ from dp_accounting.rdp import RdpAccountant, compute_epsilon
 from scipy.special import log_ndtr, logsumexp
 from scipy.stats import binom
 
-from feddep.privacy.accountant import LARGEST, PrivacyError, require_count, require_delta
+from feddep.privacy.accountant import PrivacyError, require_count, require_delta
 
 SIGMAS = (0.1, 1000.0)
 """The least and the largest noise multiplier that a budget's is looked for in."""
@@ -159,8 +159,7 @@ def binomial_changes(roots: int, rate: float) -> np.ndarray:
         PrivacyError: if a value is outside its range.
     """
     _check_rate(rate)
-    if roots != 0:
-        require_count("number of roots k", roots)
+    require_count("number of roots k", roots, least=0)
     return binom.pmf(np.arange(roots + 1), roots, rate)
 
 
@@ -231,8 +230,7 @@ def poisson_sampling(nodes: int, batch_size: int, epochs: int) -> tuple[float, i
     Raises:
         PrivacyError: if a count is out of range.
     """
-    if nodes != 0:
-        require_count("number of training nodes n", nodes)
+    require_count("number of training nodes n", nodes, least=0)
     require_count("batch size B", batch_size)
     require_count("number of epochs", epochs)
     return min(batch_size, nodes) / max(nodes, 1), epochs * -(-nodes // batch_size)
@@ -265,10 +263,7 @@ def _check(sigma: float, steps: int, delta: float) -> None:
             f"the noise multiplier σ is {sigma}; it must be 0 or a number from {least:g} to "
             f"{most:g}"
         )
-    if not (0 <= steps <= LARGEST and steps == int(steps)):
-        raise PrivacyError(
-            f"the number of steps T is {steps}; it must be a whole number from 0 to {LARGEST}"
-        )
+    require_count("number of steps T", steps, least=0)
     require_delta(delta)
 
 

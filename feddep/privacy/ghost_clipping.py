@@ -226,7 +226,7 @@ def recorded(
         by_node = inputs[0] is disjoint.looked_up
         of_row = disjoint.examples if by_node else np.repeat(np.arange(batch), rows // batch)
         terms = [
-            LinearTerm(parameter, _detached(x), first)
+            LinearTerm(parameter, x.detach() if isinstance(x, Tensor) else x, first)
             for parameter, x, first in module.linear_terms(*inputs)
         ]
         if fusions is not None:
@@ -243,10 +243,6 @@ def recorded(
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _detached(inputs: Any) -> Any:
-    return inputs.detach() if isinstance(inputs, Tensor) else inputs
 
 
 class _DisjointTable:

@@ -41,8 +41,7 @@ def exact_guarantee(degree: int, fanout: int, times: int = 1, ordered: bool = Fa
     Raises:
         PrivacyError: if a count is out of range.
     """
-    if degree != 0:
-        require_count("degree", degree)
+    require_count("degree", degree, least=0)
     require_count("fan-out d", fanout)
     if times < 1:
         raise PrivacyError(f"the number of samplings is {times}; it must be at least 1")

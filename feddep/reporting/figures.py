@@ -82,12 +82,9 @@ def _line_panel(
     hides another; points far from all others are marked at the edge.
     """
     rows = [row for of in curves.values() for row in of]
-    ends: dict[bool, list[float]] = {False: [], True: []}
-    for row in rows:
-        ends[flaw(row) == "stalled"] += [
-            row["mean"] + sign * (row["std"] or 0.0) for sign in (-1, 0, 1)
-        ]
-    floor, ceiling = _fences(ends[False], ends[True])
+    floor, ceiling = _fences(
+        [(row, row["mean"] + sign * (row["std"] or 0.0)) for row in rows for sign in (-1, 0, 1)]
+    )
     beyond: list[tuple[int, bool]] = []
     for k, (curve, points) in enumerate(curves.items()):
         look = looks[curve]
@@ -121,30 +118,25 @@ def _mark_far(
     """A mean beyond the ends of the axis, as text at its edge, over the numbers that stand
     there.
     """
-    side, sign = (1, "bottom") if below else (-1, "top")
-    text: Any = {
-        "textcoords": "offset points",
-        "ha": "center",
-        "va": sign,
-        "fontsize": 6,
-        "color": shade,
-    }
     ax.annotate(
         f"{'▾' if below else '▴'} {mean:.2f}",
         (place, ends[1 - below]),
-        (0, side * 7 * number),
-        **text,
+        (0, (7 if below else -7) * number),
+        va="bottom" if below else "top",
+        color=shade,
+        **_BESIDE,
     )
 
 
-def _fences(sound: Sequence[float], stalled: Sequence[float]) -> tuple[float, float]:
-    """The ends of an axis of these numbers: the least and the greatest of those that are no
-    outliers.
+def _fences(numbers: Sequence[tuple[Row, float]]) -> tuple[float, float]:
+    """The ends of an axis of numbers, each beside what it is of: the least and the greatest of
+    those that are no outliers.
 
     Outliers are those without which the axis is less than a quarter as long: what stalled, or what
     is more than 1.5 interquartile ranges from the quartiles, if that is at most a tenth.
     """
-    every = [*sound, *stalled]
+    every = [number for _, number in numbers]
+    sound = [number for of, number in numbers if flaw(of) != "stalled"]
     if not every:
         return -np.inf, np.inf
     low, high = np.quantile(sound or every, [0.25, 0.75])
@@ -206,13 +198,15 @@ def forests(
                     linestyle="-" if rules is None else ":",
                     zorder=1,
                 )
-            ends: dict[bool, list[float]] = {False: [], True: []}
-            for point in (point for points in rows.values() for point in points.values()):
-                numbers = [point.get(end) for end in ("mean", "low", "high")]
-                ends[flaw(point) == "stalled"] += [
-                    number for number in numbers if number is not None
+            fences = _fences(
+                [
+                    (point, point[end])
+                    for points in rows.values()
+                    for point in points.values()
+                    for end in ("mean", "low", "high")
+                    if point.get(end) is not None
                 ]
-            fences = _fences(ends[False], ends[True])
+            )
             for number, (row, points) in enumerate(rows.items()):
                 if all(point["mean"] is None for point in points.values()):
                     ax.text(
@@ -274,6 +268,8 @@ def significant(table: pd.DataFrame) -> str:
 
 
 _NO_LINE: Any = {"linestyle": "none"}
+_BESIDE: Any = {"textcoords": "offset points", "ha": "center", "fontsize": 6}
+"""Of a text some points from a place."""
 
 
 def _key(row: str, name: str, point: Row) -> str:
@@ -320,8 +316,7 @@ def _interval(
         markerfacecolor=face,
         **_NO_LINE,
     )
-    text: Any = {"textcoords": "offset points", "ha": "center", "fontsize": 6, "color": shade}
-    ax.annotate(mark(point).strip(), (mean, place), (0, 2), **text)
+    ax.annotate(mark(point).strip(), (mean, place), (0, 2), color=shade, **_BESIDE)
 
 
 def histories(title: str, panels: Sequence[tuple[str, pd.DataFrame, str, str]]) -> Figure:

@@ -46,13 +46,14 @@ def in_paper_order(table: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFram
         "dataset": sort_datasets,
         "method": sort_methods,
     }
-    ranks = pd.DataFrame(index=table.index)
-    for name in by:
-        places = {
-            value: k for k, value in enumerate(orders.get(name, ordered)(table[name].dropna()))
-        }
-        ranks[name] = [-1 if _unknown(value) else places[value] for value in table[name]]
-    return table.loc[ranks.sort_values(list(by), kind="stable").index].reset_index(drop=True)
+
+    def places(column: pd.Series) -> pd.Series:
+        order = orders.get(str(column.name), ordered)(column.dropna())
+        return column.map({value: place for place, value in enumerate(order)})
+
+    return table.sort_values(
+        list(by), key=places, na_position="first", kind="stable", ignore_index=True
+    )
 
 
 def of_place(table: pd.DataFrame, setting: str, dataset: str) -> pd.DataFrame:

@@ -63,15 +63,11 @@ def distinguishing(spelled: Iterable[str]) -> dict[str, str]:
     """
     changes = {name: changes_of(name).items() for name in spelled}
 
-    def shared(name: str) -> set[str]:
-        others = [
+    def told(name: str) -> dict[str, Any]:
+        alike = [
             has for other, has in changes.items() if variants.base(other) == variants.base(name)
         ]
-        return {key for key, value in changes[name] if all((key, value) in has for has in others)}
-
-    def told(name: str) -> dict[str, Any]:
-        left_out = shared(name)
-        return {key: value for key, value in changes[name] if key not in left_out}
+        return dict(change for change in changes[name] if not all(change in has for has in alike))
 
     return {name: variants.format_name(variants.base(name), told(name)) for name in changes}
 

@@ -66,8 +66,8 @@ EFFECTS = [
     "high",
     "d_z",
     "g_z",
+    *statistics.FLAWS,
 ]
-EFFECTS += statistics.FLAWS
 STAGES = ("pretrain", "prototypes", "generator")
 """The stages that a method may have before its classifier is trained."""
 _OF_TRAINING = ("model", "training", "validation")

@@ -90,19 +90,14 @@ def shown(
     ]
     parts = []
     for key, block in rows.groupby(list(by), sort=False, dropna=False) if by else [((), rows)]:
-        told = [
-            (name, each)
+        names = [
+            dataset_title(str(each)) if name == "dataset" else f"{name.capitalize()} {each}"
             for name, each in zip(by, key, strict=True)
             if name == "dataset" or rows[name].nunique() > 1
         ]
-        names = [_named(name, each) for name, each in told]
         body = table(header, [[cell(row, column) for column in columns] for row in records(block)])
         parts.append(f"{'#' * level} {', '.join(names)}\n\n{body}" if names else body)
     return "\n".join(parts)
-
-
-def _named(column: str, value: Any) -> str:
-    return dataset_title(value) if column == "dataset" else f"{column.capitalize()} {value}"
 
 
 def cell(row: Mapping[str, Any], column: str) -> str:

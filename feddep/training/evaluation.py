@@ -139,12 +139,6 @@ class Judged:
         """The last round, as often as there is a best one."""
         return (len(self.history.losses),) * len(self.rounds)
 
-    def loss(self, number: int) -> float:
-        """The mean training loss in a round, in nats: a node where clients are judged together,
-        else a client.
-        """
-        return mean_of_measured(mean_losses(self.history.losses[number - 1], self.history.together))
-
     def validation(self, rounds: tuple[int, ...]) -> float:
         """Validation accuracy at the moment that chooses."""
         counted = getattr(self.history, self.moment)
@@ -175,13 +169,15 @@ class Judged:
         return [getattr(counted[numbers[i] - 1], part)[i] for i in clients]
 
     def metrics(self, number: int) -> dict[str, float]:
-        """Measurements of a round, from 1: ``round``, ``loss``, ``validation``, ``test`` on
-        the global graph, ``local_before`` and ``local_after``.
+        """Measurements of a round, from 1: ``round``; ``loss``, the mean training loss in nats, a
+        node where clients are judged together, else a client; ``validation``; ``test`` on the
+        global graph; ``local_before`` and ``local_after``.
         """
         rounds = (number,) * len(self.history.on_graph[number - 1])
+        losses = self.history.losses[number - 1]
         return {
             "round": number,
-            "loss": self.loss(number),
+            "loss": mean_of_measured(mean_losses(losses, self.history.together)),
             "validation": self.validation(rounds),
             "test": mean_of_measured(self.on_graph(rounds)),
             **{f"local_{each}": share(*total(self.local(rounds, each))) for each in MOMENTS},

@@ -59,7 +59,35 @@ def _add(model: nn.Module, terms: Iterable[torch.Tensor]) -> None:
         weight.grad = term if weight.grad is None else weight.grad.add_(term)
 
 
-class FullBatchLearner:
+class GradientLearner:
+    """What learners of both kinds have: terms of methods, and the mean loss of an epoch.
+
+    Attributes:
+        regularizer: from the model to a number that is added to the loss of each batch; none by
+            default.
+        correction: from the model to what is added to the gradients of its weights, in their order,
+            such as that of FedProx's term; none by default.  Where a term's gradient is a formula,
+            this takes a fraction of the regularizer's time.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Begin without further terms; ``name`` is said where the training diverges."""
+        self.regularizer: Callable[[Any], torch.Tensor] | None = None
+        self.correction: Callable[[Any], Iterable[torch.Tensor]] | None = None
+        self._name = name
+        self._epochs = 0
+
+    def _mean_loss(self, model: nn.Module, total: torch.Tensor, count: int) -> float:
+        """The mean of ``count`` losses that add up to ``total``; makes sure that the training has
+        not diverged.
+        """
+        self._epochs += 1
+        mean = float(total) / max(count, 1)
+        check_finite(f"the model of {self._name} in epoch {self._epochs}", mean, model.parameters())
+        return mean
+
+
+class FullBatchLearner(GradientLearner):
     """Trains a model on all training nodes of one graph at once, with all their neighbours: a step
     is an epoch.
 
@@ -67,24 +95,20 @@ class FullBatchLearner:
         inputs: applies models to the graph, and has its labels.
         nodes: training nodes, a tensor.
         dropout: source of the dropout masks.
-        regularizer, correction: as of :class:`Learner`.
         penalty: from the model, the inputs of its last layer and its logits, of all nodes, to a
             number that is added to the loss; none by default.
     """
 
     def __init__(self, inputs: Evaluator, nodes: np.ndarray, seed: int, name: str) -> None:
         """Prepare for training; ``seed`` and ``name`` are as of :class:`Learner`."""
+        super().__init__(name)
         self.inputs = inputs
         self.nodes = torch.from_numpy(nodes).to(inputs.labels.device)
         self._labels = inputs.labels[self.nodes]
         self.dropout = seeding.torch_generator(
             seed, name, "dropout", device=str(inputs.labels.device)
         )
-        self.regularizer: Callable[[Any], torch.Tensor] | None = None
-        self.correction: Callable[[Any], Iterable[torch.Tensor]] | None = None
         self.penalty: Callable[[Any, torch.Tensor, torch.Tensor], torch.Tensor] | None = None
-        self._name = name
-        self._epochs = 0
 
     @property
     def size(self) -> int:
@@ -118,12 +142,7 @@ class FullBatchLearner:
         if self.correction is not None:
             _add(model, self.correction(model))
         optimizer.step()
-        self._epochs += 1
-        before = float(loss.detach())
-        check_finite(
-            f"the model of {self._name} in epoch {self._epochs}", before, model.parameters()
-        )
-        return before
+        return self._mean_loss(model, loss.detach(), 1)
 
 
 def new_learner(
@@ -148,7 +167,7 @@ _PLACES = 10_000
 """Most places of a sampled tree: those of all training nodes are drawn at once."""
 
 
-class Learner:
+class Learner(GradientLearner):
     """Trains a GraphSAGE, or what reads sampled trees like one, on the training nodes of one graph.
 
     Draws come from the learner's own streams, so that what one client draws does not depend on any
@@ -157,11 +176,6 @@ class Learner:
     Attributes:
         fanouts: neighbours to draw for a node in each hop, that of the roots first; may change
             between epochs.
-        regularizer: from the model to a number that is added to the loss of each batch; none by
-            default.
-        correction: from the model to what is added to the gradients of its weights, in their order,
-            such as that of FedProx's term; none by default.  Where a term's gradient is a formula,
-            this takes a fraction of the regularizer's time.
     """
 
     def __init__(
@@ -198,11 +212,8 @@ class Learner:
                 f"at most {_PLACES} are allowed, so lower one of them"
             )
         first = graph if isinstance(graph, Graph) else graph[0]
+        super().__init__(name)
         self.fanouts = (setting.fanout,) * setting.layers
-        self.regularizer: Callable[[Any], torch.Tensor] | None = None
-        self.correction: Callable[[Any], Iterable[torch.Tensor]] | None = None
-        self._name = name
-        self._epochs = 0
         self._graph = graph
         self._nodes = nodes
         self._setting = setting
@@ -248,12 +259,3 @@ class Learner:
             optimizer.step()
             total += loss.detach() * len(trees[batch])
         return self._mean_loss(model, total, size)
-
-    def _mean_loss(self, model: nn.Module, total: torch.Tensor, count: int) -> float:
-        """The mean of ``count`` losses that add up to ``total``; makes sure that the training has
-        not diverged.
-        """
-        self._epochs += 1
-        mean = float(total) / max(count, 1)
-        check_finite(f"the model of {self._name} in epoch {self._epochs}", mean, model.parameters())
-        return mean

@@ -36,19 +36,6 @@ def summary(result: RunResult) -> dict[str, Any]:
             end: mean_of_measured(first.on_graph(rounds, measure)) for end, rounds in ends.items()
         }
 
-    found = {"accuracy": on_graph("test")}
-    if not math.isnan((validation := on_graph("validation"))["last"]):
-        found["global_validation"] = validation
-    for name, each in zip(("validation", "validation_after"), judged, strict=False):
-        found[name] = {
-            "best": each.validation(each.rounds),
-            "last": each.validation(each.last),
-        }
-    for moment, each in at.items():
-        found[f"local_{moment}"] = {
-            "best": share(*total(each.local(each.rounds, moment))),
-            "last": share(*total(each.local(each.last, moment))),
-        }
     if len(judged) > 1:
         pairs = zip(*(each.local(each.rounds, moment) for moment, each in at.items()), strict=True)
         own: list[Any] = [{"best": [share(*each) for each in pair]} for pair in pairs]
@@ -56,8 +43,21 @@ def summary(result: RunResult) -> dict[str, Any]:
         ends = zip(first.on_graph(first.rounds), first.on_graph(first.last), strict=True)
         own = [dict(zip(("best", "last"), both, strict=True)) for both in ends]
     best = [number for each in judged for number in each.rounds]
+    validation = on_graph("validation")
     return {
-        **found,
+        "accuracy": on_graph("test"),
+        **({} if math.isnan(validation["last"]) else {"global_validation": validation}),
+        **{
+            name: {"best": each.validation(each.rounds), "last": each.validation(each.last)}
+            for name, each in zip(("validation", "validation_after"), judged, strict=False)
+        },
+        **{
+            f"local_{moment}": {
+                "best": share(*total(each.local(each.rounds, moment))),
+                "last": share(*total(each.local(each.last, moment))),
+            }
+            for moment, each in at.items()
+        },
         "macro_f1": {
             "global": mean_of_measured(first.on_graph(first.rounds, "macro_f1")),
             **{moment: each.local_macro_f1(each.rounds, moment) for moment, each in at.items()},

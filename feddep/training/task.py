@@ -152,11 +152,8 @@ class Task:
             PartitionError: if there is no partition, or no client holds a validation node to choose
                 a round by.
         """
-        parts = []
-        for client in range(self.ownership.num_clients):
-            nodes = self.ownership.nodes(client)
-            split = self.split.restrict(nodes)
-            parts.append((self.graph.subgraph(nodes), split))
+        owned = map(self.ownership.nodes, range(self.ownership.num_clients))
+        parts = [(self.graph.subgraph(nodes), self.split.restrict(nodes)) for nodes in owned]
         without = [str(client) for client, (_, split) in enumerate(parts) if not len(split.val)]
         if len(without) == len(parts):
             raise PartitionError(
@@ -202,7 +199,7 @@ class Task:
 
     def client_facts(self) -> list[dict[str, int]]:
         """Number of nodes and of training nodes of each client."""
-        owned = [self.ownership.nodes(client) for client in range(self.ownership.num_clients)]
+        owned = map(self.ownership.nodes, range(self.ownership.num_clients))
         return [
             {"client": i, "nodes": len(nodes), "train": len(self.split.restrict(nodes).train)}
             for i, nodes in enumerate(owned)

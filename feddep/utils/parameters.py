@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.fields import FieldInfo
 
 from feddep.utils.errors import ConfigError
 
@@ -78,7 +77,11 @@ class Parameters(BaseModel):
         return {
             name: value
             for name, value in values.items()
-            if all(self._held(mark, name, value) for mark in _marks(type(self).model_fields[name]))
+            if all(
+                self._held(mark, name, value)
+                for mark in type(self).model_fields[name].metadata
+                if isinstance(mark, InKey)
+            )
         }
 
     def _held(self, mark: InKey, name: str, value: Any) -> bool:
@@ -89,10 +92,6 @@ class Parameters(BaseModel):
     def replace(self, **changes: Any) -> Self:
         """A validated copy with some fields changed."""
         return type(self)(**{**self.model_dump(), **changes})
-
-
-def _marks(field: FieldInfo) -> list[InKey]:
-    return [mark for mark in field.metadata if isinstance(mark, InKey)]
 
 
 def key_values(pairs: Sequence[str]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import gzip
 import io
-import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -275,7 +274,6 @@ WRONG_ARRAYS: dict[str, dict[str, Any]] = {
     "too few labels": {"labels": GRAPH.labels[1:]},
     "a negative label": {"labels": GRAPH.labels - 2},
     "complex features": {"attr_matrix": np.ones((12, 3)) * 1j},
-    "too many columns": {"attr_shape": np.array([12, 2**31])},
     "a huge label": {"labels": GRAPH.labels * 10**9},
     "a label of 64 bits": {"labels": GRAPH.labels.astype(np.uint64) << np.uint64(63)},
     "one class": {"labels": GRAPH.labels * 0},
@@ -374,17 +372,6 @@ def test_other_files(tmp_path: Path):
     assert_is_refused(folder)
     (folder / "edges.csv").unlink()
     assert_is_refused(folder)
-
-
-def test_more_than_fits_into_memory_is_refused_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    paths = [write(tmp_path / form) for form in ("graph.npz", "graph.pt", "csv", "parquet")]
-    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1, "SC_PAGE_SIZE": 100}.get)
-    monkeypatch.setattr(np, "load", None)
-    for path in paths:
-        with pytest.raises(DataError, match="memory"):
-            own_files.read(path)
 
 
 @pytest.mark.parametrize(

@@ -409,10 +409,10 @@ def test_a_damaged_table_is_an_error_that_names_it(
         assert file.read_bytes() == damaged
 
 
-def test_a_file_that_is_missing_or_not_of_the_run_is_an_error_that_names_it(tmp_path: Path):
+def test_a_file_that_is_missing_or_damaged_is_an_error_that_names_it(tmp_path: Path):
     config = config_in(tmp_path)
     file = write(config, QUICK[0], RESULT)
-    for content in (file.read_text()[:-9], json.dumps({"row": {"key": "0" * 16}}), "{}", None):
+    for content in (file.read_text()[:-9], None):
         file.unlink() if content is None else file.write_text(content)
         for read in (runs.load, runs.load_curves, runs.publish):
             with pytest.raises(DataError, match=re.escape(file.name)):

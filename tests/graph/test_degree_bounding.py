@@ -3,13 +3,12 @@
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddep.graph.degree_bounding import BoundingError, bounded_adjacency, edge_priorities
+from feddep.graph.degree_bounding import bounded_adjacency, edge_priorities
 from feddep.graph.graph import Graph
-from graphs import graphs, neighbours, random_graph
+from graphs import graphs, neighbours
 
 
 def kept_by_definition(graph: Graph, degree: int, seed: int, keep: str) -> np.ndarray:
@@ -65,9 +64,3 @@ def test_the_order_depends_on_nothing_but_the_pair_and_the_seed():
     assert (priorities == edge_priorities(pairs[:, 1], pairs[:, 0], 60, 7)).all()
     assert len(set(priorities.tolist())) == len(pairs)
     assert (priorities != edge_priorities(pairs[:, 0], pairs[:, 1], 60, 8)).all()
-
-
-@pytest.mark.parametrize(("degree", "keep"), [(0, "both"), (2, "one")])
-def test_values_that_are_not_allowed(degree: int, keep: str):
-    with pytest.raises(BoundingError):
-        bounded_adjacency(random_graph(5, 5), degree, 0, keep)

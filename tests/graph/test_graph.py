@@ -18,7 +18,6 @@ from feddep.graph.graph import (
     normalised_adjacency,
 )
 from feddep.utils.errors import DataError
-from feddep.utils.files import read_arrays, write_arrays
 from graphs import graphs, neighbours
 
 NUM_CLASSES = 3
@@ -219,13 +218,3 @@ def test_save_and_load(tmp_path_factory, graph, owned):
         np.int32,
         np.int64,
     )
-
-
-def test_file_that_holds_no_graph(tmp_path):
-    path = tmp_path / "graph.safetensors"
-    build([[0, 1]], 3).save(path)
-    arrays = read_arrays(path)
-    del arrays["feature_data"]
-    write_arrays(path, arrays)
-    with pytest.raises(DataError):
-        Graph.load(path)

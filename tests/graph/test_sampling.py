@@ -82,8 +82,3 @@ def test_trees_are_split_into_inner_nodes_and_the_draws_of_each(graph, fanouts, 
     assert (trees.has_neighbours == ((own != PAD) & (graph.degrees[own] > 0))).all()
     assert (trees[1:].nodes == trees.nodes[1:]).all()
     assert trees[1:].fanouts == trees.fanouts
-
-
-def test_a_fanout_below_one_is_refused():
-    with pytest.raises(ValueError):  # noqa: PT011
-        sample_neighbours(star(2), np.array([0]), 0, np.random.default_rng(0))

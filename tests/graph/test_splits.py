@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from feddep.graph.split import Split, class_balanced_split, random_split
 from feddep.utils.errors import ConfigError, DataError
-from feddep.utils.files import write_arrays
 
 FRACTIONS = {"train": 0.6, "val": 0.2, "test": 0.2}
 
@@ -72,19 +71,7 @@ def test_each_node_is_as_likely_as_any_other():
 
 @pytest.mark.parametrize(
     "fractions",
-    [
-        *(
-            FRACTIONS | wrong
-            for wrong in (
-                {"train": 0.0},
-                {"test": -0.2},
-                {"val": float("nan")},
-                {"val": 0.3},
-                {"val": 0.001},
-            )
-        ),
-        *(FRACTIONS | {"vall": 0.2}, {"train": 0.8, "val": 0.2}),
-    ],
+    [FRACTIONS | wrong for wrong in ({"train": 0.0}, {"test": -0.2}, {"val": 0.3}, {"val": 0.001})],
 )
 def test_wrong_fractions(fractions):
     with pytest.raises(ConfigError):
@@ -109,23 +96,6 @@ def test_a_file_is_read_as_the_split_of_its_key(tmp_path):
     assert_same(Split.load(path, "key"), split)
     with pytest.raises(DataError):
         Split.load(path, "other")
-
-
-NODES = np.zeros(3, dtype=np.int64)
-
-
-@pytest.mark.parametrize(
-    "arrays",
-    [
-        {"client": NODES},
-        {"train": NODES},
-        *(dict.fromkeys(FRACTIONS, part) for part in (NODES.astype(np.int32), NODES[:, None])),
-    ],
-)
-def test_another_file_is_no_split(tmp_path, arrays):
-    write_arrays(tmp_path / "split.safetensors", arrays)
-    with pytest.raises(DataError):
-        Split.load(tmp_path / "split.safetensors")
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 9))

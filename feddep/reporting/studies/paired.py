@@ -29,8 +29,8 @@ significant, the p after Holm's correction is below 0.05. *All cells*: the mean 
 differences, each taken as one observation; those of a dataset share their splits, so that this
 interval is somewhat too narrow. Fewer than three pairs have no test.
 """
-COLUMNS = ["setting", "dataset", "clients", "method", "reference", "cells", "seeds"]
-COLUMNS += [
+COLUMNS = [
+    *("setting", "dataset", "clients", "method", "reference", "cells", "seeds"),
     "mean_difference",
     "std_difference",
     "low",
@@ -80,7 +80,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         {
             **{
                 "method": method,
-                "setting": _common(of["setting"]),
+                "setting": of["setting"].iloc[0] if of["setting"].nunique() == 1 else None,
                 "cells": len(of),
                 **of[[*statistics.FLAWS]].mean(),
             },
@@ -105,10 +105,6 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 def _several(table: pd.DataFrame) -> bool:
     """Whether a method has several settings in one place."""
     return bool(table.duplicated(["dataset", "clients", "method"]).any())
-
-
-def _common(settings: pd.Series) -> str | None:
-    return settings.iloc[0] if settings.nunique() == 1 else None
 
 
 def _varied(spelled: Sequence[str]) -> dict[str, tuple[Any, ...]]:

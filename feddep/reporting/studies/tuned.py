@@ -30,8 +30,10 @@ seeds resplit one graph; `*`: significant at 5 % after Holm's correction over al
 table. In the figure, numbers stand for what is far below.
 """
 _POINT = ["setting", "method"]
-_COLUMNS = ["dataset", "clients", "method", "reference", "mean", "std", "undertrained_runs"]
-_COLUMNS += ["seeds", "mean_difference", "low", "high", "p", "p_holm", *FLAWS, "bytes", "seconds"]
+_COLUMNS = [
+    *("dataset", "clients", "method", "reference", "mean", "std", "undertrained_runs"),
+    *("seeds", "mean_difference", "low", "high", "p", "p_holm", *FLAWS, "bytes", "seconds"),
+]
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -83,14 +85,17 @@ def _choices(name: str, trials: pd.DataFrame) -> pd.DataFrame:
     for (method, dataset), of in trials.groupby(["name", "dataset"], sort=False):
         scores = of.groupby(_POINT, sort=False)["validation"].mean()
         setting, spelled = cast(tuple, scores.idxmax())
-        row = {
-            "method": method,
-            "dataset": dataset,
-            "trials": len(scores),
-            "chosen_setting": setting,
-            "chosen_method": spelled,
-        }
-        rows.append(row | {"validation": scores.max(), "median_validation": scores.median()})
+        rows.append(
+            {
+                "method": method,
+                "dataset": dataset,
+                "trials": len(scores),
+                "chosen_setting": setting,
+                "chosen_method": spelled,
+                "validation": scores.max(),
+                "median_validation": scores.median(),
+            }
+        )
     table = pd.DataFrame(rows)
     if table.empty or (table.groupby("dataset")["trials"].nunique() > 1).any():
         counted = ", ".join(f"{row['method']} on {row['dataset']}: {row['trials']}" for row in rows)
