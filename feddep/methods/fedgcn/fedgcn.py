@@ -164,9 +164,7 @@ def run(
 
 def new_model(task: Task) -> SummedGCN:
     """The classifier with the run's initial weights."""
-    model = SummedGCN(*task.model_sizes)
-    model.reset_parameters(task.torch_generator("weights"))
-    return model.to(task.device)
+    return task.drawn(SummedGCN(*task.model_sizes))
 
 
 def known_rows(
