@@ -18,22 +18,12 @@ from feddep.methods.feddep import classifier, mending
 from feddep.methods.fedsage import fedsage_plus
 from feddep.methods.fedsage.mended_subgraph import mended_subgraph
 from feddep.methods.method import StepResult, by_client
-from feddep.utils.errors import ConfigError
 from method_tasks import CLIENTS, FEW_EPOCHS, parameters_of, run_on, steps_of, task_of
 
 RATE = 0.3
 WIDTH = 6
 FULL = {"full_batch": True, "encoder": "gcn", "learning_rate": RATE, "evaluation": "owners"}
 SMALL = {**FEW_EPOCHS, "embedding": WIDTH, "generator_width": 16, "prototypes": 4}
-MENDING = [
-    "fedsage_plus",
-    "fedsage_plus_shared",
-    "locsage_plus",
-    "feddep",
-    "feddep_wo_dgen",
-    "feddep_wo_proto",
-    "feddep_oracle",
-]
 
 
 def some(rng: np.random.Generator, *shape: int) -> torch.Tensor:
@@ -197,21 +187,6 @@ def test_where_nothing_is_generated_both_are_fedavg(encoder: str):
         assert same or (found is mended and encoder == "sage")
 
 
-@pytest.mark.parametrize("name", MENDING)
-def test_a_run_learns(name: str):
-    changes = {
-        "optimizer": "adam",
-        "optimizer_state": "kept",
-        "learning_rate": 0.02,
-        "local_epochs": 3,
-        "rounds": 8,
-    }
-    result = run_on(task_of(name, **{**FULL, **changes}), name, **small(name))
-    loss = result.curve["loss"]
-    assert loss[-1] < 0.8 * loss[0]
-    assert not result.stalled
-
-
 @pytest.mark.parametrize("name", ["fedsage_plus", "feddep", "feddep_oracle"])
 def test_generators_do_not_depend_on_full_batches(name: str):
     parameters = parameters_of(name, **small(name))
@@ -225,9 +200,3 @@ def test_generators_do_not_depend_on_full_batches(name: str):
             torch.equal(tensor, found[1][stage].tensors[key])
             for key, tensor in step.tensors.items()
         )
-
-
-@pytest.mark.parametrize("name", ["feddep_joint", "feddep_wo_nfdp"])
-def test_what_is_written_for_mini_batches_refuses_full_ones(name: str):
-    with pytest.raises(ConfigError, match="full_batch"):
-        run_on(task_of(name, **{**FULL, "encoder": "sage"}), name, **small(name))

@@ -106,15 +106,6 @@ def test_methods_that_train_any_classifier(method: str):
 
 
 @pytest.mark.parametrize(
-    ("method", "encoder"),
-    [("fedgnn", "gcn"), *((name, f"{PYG}.GAT") for name in ("fedgnn", "feddep", "fedsage_plus"))],
-)
-def test_methods_that_train_their_own(method: str, encoder: str):
-    with pytest.raises(ConfigError):
-        run_on(task_of(method, encoder=encoder), method)
-
-
-@pytest.mark.parametrize(
     "name",
     [
         "nosuchpackage.GAT",

@@ -252,23 +252,6 @@ def test_local_accuracy_at_the_best_round_is_that_of_its_weights_and_of_what_was
     assert total(judged.local(judged.rounds, "before")) == (right, len(task.split.test))
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_what_is_sent_beside_fedavg_are_names_and_answers_once(name: str):
-    task = task_of(name)
-    kinds = {
-        (row["client"], row["direction"], row["kind"]): row
-        for row in run_on(task, name).communication
-    }
-    for i, own in enumerate(cross_edges(task)):
-        row = 4 * task.graph.num_classes
-        names = kinds.pop((i, "up", "encrypted names"))
-        up, down = (kinds.pop((i, way, "answers")) for way in ("up", "down"))
-        assert {each["messages"] for each in (names, up, down)} == {1}
-        assert names["bytes"] == 8 * (len(own.endpoints) + len(own.outside))
-        assert (up["bytes"], down["bytes"]) == (row * len(own.endpoints), row * len(own.outside))
-    assert list(kinds.values()) == run_on(task, "fedavg").communication
-
-
 def test_rules_and_their_parameters_share_one_training():
     task = task_of("answers_bayes")
     first, *others = (steps_of(name, task, parameters_of(name)) for name in RULES)

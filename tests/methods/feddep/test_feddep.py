@@ -144,16 +144,6 @@ def test_without_prototypes_every_step_asks_every_other_client(monkeypatch):
     assert not asked & {*events[:first], *events[last + 1 :]}
 
 
-def test_joint_training_without_neighbours_is_fedavg():
-    """To the last bit, in the authors' layout: where r = 0 nothing is generated, however DGen is
-    trained.
-    """
-    ours = run("feddep_joint", fused="authors", bernoulli_rate=0.0)
-    theirs = fedavg.run(task_of("feddep"))
-    assert ours.curve["loss"] == theirs.curve["loss"]
-    assert ours.curve["test"] == theirs.curve["test"]
-
-
 def test_a_remote_search_finds_what_a_search_at_home_would_and_counts_stay_at_home():
     """What crosses has the same size whatever was generated, and empty slots are zero both ways."""
     crossed: list[torch.Tensor] = []

@@ -124,13 +124,6 @@ def test_a_client_is_left_with_the_noise_of_the_others_alone(hops):
         )
 
 
-@pytest.mark.parametrize("full_batch", [False, True])
-def test_short_rows_without_noise_are_those_of_fedgcn(full_batch: bool):
-    task = task_of("fedgcn_noised", full_batch=full_batch)
-    ours, theirs = run_on(task, "fedgcn_noised", epsilon=None, clip=1000.0), run_on(task, "fedgcn")
-    assert ours.history.before == theirs.history.before
-
-
 def test_bounded_features_that_may_be_negative_are_twice_the_bound_apart(monkeypatch):
     task, given = task_of("fedgcn_noised"), []
     monkeypatch.setattr(fedgcn, "run", lambda task, parameters, noise: given.append(noise))

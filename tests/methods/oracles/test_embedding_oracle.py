@@ -79,13 +79,3 @@ def test_pretraining_is_feddep_s_own():
         registry.find(name).steps(parameters_of(name)) for name in ("feddep_oracle", "feddep")
     )
     assert tuple(ours) == tuple(theirs[:1])
-
-
-def test_the_classifier_and_a_federated_encoder_are_counted():
-    assert {row["kind"] for row in run().communication} == {"model", "training", "validation"}
-    assert {row["kind"] for row in run(encoder="federated").communication} == {
-        "model",
-        "encoder",
-        "training",
-        "validation",
-    }
