@@ -18,7 +18,7 @@ from feddep.methods.feddep import classifier, mending
 from feddep.methods.fedsage import fedsage_plus
 from feddep.methods.fedsage.mended_subgraph import mended_subgraph
 from feddep.methods.method import StepResult, by_client
-from method_tasks import CLIENTS, FEW_EPOCHS, parameters_of, run_on, steps_of, task_of
+from method_tasks import CLIENTS, FEW_EPOCHS, parameters_of, run_on, task_of
 
 RATE = 0.3
 WIDTH = 6
@@ -185,18 +185,3 @@ def test_where_nothing_is_generated_both_are_fedavg(encoder: str):
             plain.history.after,
         ]
         assert same or (found is mended and encoder == "sage")
-
-
-@pytest.mark.parametrize("name", ["fedsage_plus", "feddep", "feddep_oracle"])
-def test_generators_do_not_depend_on_full_batches(name: str):
-    parameters = parameters_of(name, **small(name))
-    found = [
-        steps_of(name, task_of(name, encoder="gcn", full_batch=full), parameters)
-        for full in (False, True)
-    ]
-    for stage, step in found[0].items():
-        assert step.tensors.keys() == found[1][stage].tensors.keys()
-        assert all(
-            torch.equal(tensor, found[1][stage].tensors[key])
-            for key, tensor in step.tensors.items()
-        )

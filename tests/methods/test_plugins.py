@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import torch
 
@@ -166,22 +165,6 @@ def test_a_partitioner_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     api.load_plugin("mine.py")
     with pytest.raises(PartitionError):  # a client without nodes
         api.partition(graph, 3, method="alternate")
-
-
-def test_an_encoder_of_a_file_by_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("wide.py").write_text(ENCODER)
-    graph = api.synthetic_graph(nodes=60, classes=3, communities=6, features=30)
-    torch.save(api.to_pyg(graph), "graph.pt")
-    arguments = ["--graph", "graph.pt", "--clients", "2", "--seeds", "1", "--partition", "random"]
-    arguments += ["--set", "rounds=1", "--set", "encoder=wide", "--output", "runs.csv"]
-    assert main(["run", "fedavg", *arguments, "--plugin", "wide.py"]) == 0
-    assert pd.read_csv("runs.csv")["test"].between(0, 1).all()
-    Path("runs.csv").unlink()
-    capsys.readouterr()
-    assert main(["run", "feddep", *arguments, "--plugin", "wide.py"]) == 1
-    assert main(["run", "wide.py", *arguments]) == 1  # no method
-    assert capsys.readouterr().err.count("\n") == 2
-    assert not Path("runs.csv").exists()
 
 
 WRONG = {

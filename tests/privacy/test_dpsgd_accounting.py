@@ -201,8 +201,8 @@ def test_a_change_that_next_to_never_happens(chance):
 @pytest.mark.parametrize(
     "wrong",
     [
-        *({"sigma": value} for value in (-1.0, math.nan, math.inf)),
-        *({"rate": value} for value in (1.5, -0.1, math.nan)),
+        *({"sigma": value} for value in (-1.0, math.nan, math.inf, 1e-4, 1e7, 5e-324)),
+        *({"rate": value} for value in (1.5, -0.1, math.nan, 1e-10)),
         *({"steps": value} for value in (-1, 2.5, 10**6 + 1)),
         *({"delta": value} for value in (0.0, 1.0, math.nan)),
     ],
@@ -330,14 +330,6 @@ def test_at_the_ends_of_all_ranges_there_is_a_bound(power, rate, steps, delta):
     assert found.rdp >= 0
     assert found.pld >= 0
     assert math.isfinite(found.rdp) or power < -2 or delta < 1e-200
-
-
-@pytest.mark.parametrize("sigma", [math.nan, math.inf, -1.0, 1e-4, 1e7, 5e-324])
-def test_noise_beyond_the_range_is_refused(sigma):
-    with pytest.raises(PrivacyError, match="σ"):
-        example_level(sigma, 0.1, 1, 1e-5)
-    with pytest.raises(PrivacyError, match="q"):
-        example_level(1.0, 1e-10 if sigma > 0 else -0.1, 1, 1e-5)
 
 
 def grown(

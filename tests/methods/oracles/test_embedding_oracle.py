@@ -50,13 +50,6 @@ def test_a_node_gets_the_mean_of_what_other_clients_computed_for_its_neighbours(
     assert 0 < some < graph.num_nodes
 
 
-def test_one_client_lacks_nothing():
-    task = task_of("feddep_oracle", clients=1)
-    ours, theirs = run(task), unmended(task)
-    assert ours.curve["loss"] == theirs.curve["loss"]
-    assert ours.curve["test"] == theirs.curve["test"]
-
-
 def test_the_truth_reaches_the_classifier_and_each_encoder_has_its_own():
     losses = [
         outcome.curve["loss"][-1]

@@ -29,7 +29,7 @@ from feddep.training.config import TrainingConfig
 from feddep.training.history import History
 from feddep.training.task import Task
 from graphs import random_graph
-from method_tasks import counted, run_on
+from method_tasks import run_on
 
 ROUNDS, RATE = 4, 0.1
 SETTING = TrainingConfig(
@@ -95,17 +95,6 @@ def shifted(model: Any, by: float) -> dict[str, torch.Tensor]:
     }
 
 
-def test_nothing_is_sent_while_it_tunes():
-    result, plain = run_on(task(), "fedavg_finetuned", tuning_rounds=1), judged("fedavg")
-    assert result.history.after[: ROUNDS - 1] == plain.after[: ROUNDS - 1]
-    assert result.history.before[-1] == result.history.after[-1]
-    sent = counted(result.communication, "model")
-    size = 4 * sum(weight.numel() for weight in task().new_model().parameters())
-    for client in range(3):
-        assert sent[client, "up", "model"] == (ROUNDS - 1, (ROUNDS - 1) * size)
-        assert sent[client, "down", "model"] == (ROUNDS, ROUNDS * size)
-
-
 @pytest.mark.parametrize("encoder", ["gcn", "gat", "sage"])
 def test_the_last_layer_of_fedper_stays(encoder: str):
     crossed = []
@@ -120,18 +109,9 @@ def test_the_last_layer_of_fedper_stays(encoder: str):
     assert list(upper_weights(given.new_model(), 9)) == names
 
 
-def test_ditto_without_pull_is_local_and_what_it_sends_is_fedavg():
+def test_ditto_without_pull_is_local_and_its_global_model_fedavgs():
     assert judged("ditto", personal_weight=0.0).after == judged("local").after
-    crossed: dict[str, list[dict[str, torch.Tensor]]] = {"ditto": [], "fedavg": []}
-    for name, seen in crossed.items():
-
-        def observe(client, way, kind, payload, seen=seen):
-            if kind == "model":
-                seen.append(payload)
-
-        run_on(dataclasses.replace(task(), observers=[observe]), name)
-    for mine, other in zip(crossed["ditto"], crossed["fedavg"], strict=True):
-        assert all(torch.equal(mine[name], tensor) for name, tensor in other.items())
+    assert judged("ditto").losses == judged("fedavg").losses
 
 
 def test_dittos_personal_steps_are_its_equation():
