@@ -81,6 +81,12 @@ def parameters_of(name: str, **changes: Any) -> Parameters:
     return registry.find(name).parameters(**changes)
 
 
+def known(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Those of some options that a method has."""
+    fields = registry.find(name).parameters.model_fields
+    return {key: value for key, value in options.items() if key in fields}
+
+
 def steps_of(name: str, task: Task, parameters: Parameters) -> dict[str, StepResult]:
     """Results of the method's steps by stage."""
     return run_steps(task, parameters, registry.find(name).steps(parameters))
@@ -95,16 +101,8 @@ def train(
     name: str, seed: int = 0, clients: int = CLIENTS, observers: Sequence[Any] = (), **changes: Any
 ) -> RunResult:
     """Run a method on the small task, few epochs before its classifier."""
-    few = {
-        key: value
-        for key, value in FEW_EPOCHS.items()
-        if key in registry.find(name).parameters.model_fields
-    }
-    return run_on(
-        dataclasses.replace(task_of(name, seed, clients), observers=observers),
-        name,
-        **{**few, **changes},
-    )
+    task = dataclasses.replace(task_of(name, seed, clients), observers=observers)
+    return run_on(task, name, **{**known(name, FEW_EPOCHS), **changes})
 
 
 def counted(

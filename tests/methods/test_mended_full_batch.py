@@ -13,29 +13,19 @@ import torch
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.graph.graph import Graph
-from feddep.methods import registry
 from feddep.methods.feddep import classifier, mending
 from feddep.methods.fedsage import fedsage_plus
 from feddep.methods.fedsage.mended_subgraph import mended_subgraph
 from feddep.methods.method import StepResult, by_client
-from method_tasks import CLIENTS, FEW_EPOCHS, parameters_of, run_on, task_of
+from method_tasks import CLIENTS, parameters_of, run_on, task_of
 
 RATE = 0.3
 WIDTH = 6
 FULL = {"full_batch": True, "encoder": "gcn", "learning_rate": RATE, "evaluation": "owners"}
-SMALL = {**FEW_EPOCHS, "embedding": WIDTH, "generator_width": 16, "prototypes": 4}
 
 
 def some(rng: np.random.Generator, *shape: int) -> torch.Tensor:
     return torch.from_numpy(rng.uniform(-1, 1, shape).astype(np.float32))
-
-
-def small(name: str) -> dict[str, Any]:
-    return {
-        key: value
-        for key, value in SMALL.items()
-        if key in registry.find(name).parameters.model_fields
-    }
 
 
 def normalised(graph: Graph, owner: np.ndarray) -> np.ndarray:

@@ -297,8 +297,8 @@ of GCN's weights.
 def graphs(bounding: str) -> Iterator[tuple[int, Edges, Edges]]:
     """Number of nodes, edges, and edges without one: the worst graphs and a random one."""
     rng = np.random.default_rng(0)
-    edges = [pair for pair in itertools.combinations(range(6), 2) if rng.random() < 0.5]
-    for nodes, edges, gone in [*WORST[bounding], (6, edges, edges[3])]:
+    drawn = [pair for pair in itertools.combinations(range(6), 2) if rng.random() < 0.5]
+    for nodes, edges, gone in [*WORST[bounding], (6, drawn, drawn[3])]:
         yield nodes, edges, [edge for edge in edges if edge != gone]
 
 

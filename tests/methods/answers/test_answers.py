@@ -47,9 +47,16 @@ CURVES = ["loss", "validation", "test"]
 
 
 @pytest.mark.parametrize("name", ["answers_bayes", "answers_pooled"])
-def test_without_edges_to_others_bayes_is_fedavg_to_the_bit(name: str):
+@pytest.mark.parametrize("evaluation", ["method", "owners"])
+def test_without_edges_to_others_bayes_is_fedavg_to_the_bit(name: str, evaluation: str):
     task = without_cross_edges(name)
-    assert same_runs(run_on(task, name), run_on(task, "fedavg"))
+    task = dataclasses.replace(task, setting=task.setting.replace(evaluation=evaluation))
+    changed, plain = run_on(task, name), run_on(task, "fedavg")
+    assert same_runs(changed, plain)
+    assert (changed.history.before, changed.history.after) == (
+        plain.history.before,
+        plain.history.after,
+    )
 
 
 def test_without_weight_of_neighbours_propagation_is_fedavg_to_the_bit():
@@ -342,15 +349,6 @@ def test_owners_judge_what_the_rule_makes_of_their_predictions(name: str):
         assert [each.validation for each in rounds] != [
             each.validation for each in getattr(plain, when)
         ]
-
-
-@pytest.mark.parametrize("name", ["answers_bayes", "answers_pooled"])
-def test_without_edges_to_others_owners_judge_fedavg(name: str):
-    task = without_cross_edges(name)
-    task = dataclasses.replace(task, setting=task.setting.replace(evaluation="owners"))
-    changed, plain = run_on(task, name), run_on(task, "fedavg")
-    assert changed.history.before == plain.history.before
-    assert changed.history.after == plain.history.after
 
 
 def test_a_method_without_owners_scores_is_refused_where_the_setting_asks_for_them(monkeypatch):
