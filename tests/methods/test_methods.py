@@ -26,7 +26,7 @@ from feddep.utils.errors import ConfigError, Notice, PartitionError
 from method_tasks import CLIENTS, ROUNDS, known, reachable, run_on, task_of, train
 
 NAMES = list(registry.methods())
-FEW = {"pretraining_epochs": 2, "generator_local_epochs": 2}
+FEW = {"pretraining_epochs": 2, "generator_local_epochs": 2, "encoder_epochs": 2}
 
 
 @functools.cache
