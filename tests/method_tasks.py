@@ -21,7 +21,7 @@ from feddep.utils.parameters import Parameters
 ROUNDS = 4
 CLIENTS = 3
 VERTICAL = [method.name for method in vesper.METHODS]
-FEW_EPOCHS = {"pretraining_epochs": 10, "generator_local_epochs": 5}
+FEW_EPOCHS = {"pretraining_epochs": 10, "generator_local_epochs": 5, "encoder_epochs": 10}
 """Of what methods compute before their classifiers: enough to run it."""
 
 
