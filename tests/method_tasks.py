@@ -21,7 +21,7 @@ from feddep.utils.parameters import Parameters
 ROUNDS = 4
 CLIENTS = 3
 VERTICAL = [method.name for method in vesper.METHODS]
-FEW_EPOCHS = {"pretraining_epochs": 10, "generator_local_epochs": 5}
+FEW_EPOCHS = {"pretraining_epochs": 10, "generator_local_epochs": 5, "encoder_epochs": 10}
 """Of what methods compute before their classifiers: enough to run it."""
 
 
@@ -81,6 +81,12 @@ def parameters_of(name: str, **changes: Any) -> Parameters:
     return registry.find(name).parameters(**changes)
 
 
+def known(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Those of some options that a method has."""
+    fields = registry.find(name).parameters.model_fields
+    return {key: value for key, value in options.items() if key in fields}
+
+
 def steps_of(name: str, task: Task, parameters: Parameters) -> dict[str, StepResult]:
     """Results of the method's steps by stage."""
     return run_steps(task, parameters, registry.find(name).steps(parameters))
@@ -101,12 +107,7 @@ def train(
 ) -> RunResult:
     """Run a method on a task, by default the small one, few epochs before its classifier."""
     task = task or dataclasses.replace(task_of(name, seed, clients), observers=observers)
-    few = {
-        key: value
-        for key, value in FEW_EPOCHS.items()
-        if key in registry.find(name).parameters.model_fields
-    }
-    return run_on(task, name, **{**few, **changes})
+    return run_on(task, name, **{**known(name, FEW_EPOCHS), **changes})
 
 
 def counted(

@@ -6,7 +6,7 @@ from typing import Any
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.methods.basic.fedavg import new_client
-from feddep.training.task import RunResult, Task
+from feddep.training.task import Task
 
 
 def client_of(
@@ -29,12 +29,3 @@ def client_of(
         model,
     )
     return client
-
-
-def same_models(ours: RunResult, theirs: RunResult, *moments: str) -> None:
-    """Owners judge the models of both runs alike at these moments, ``before`` or ``after`` the
-    local steps, in all rounds.
-    """
-    assert ours.history.losses == theirs.history.losses
-    for moment in moments:
-        assert getattr(ours.history, moment) == getattr(theirs.history, moment)

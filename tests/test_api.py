@@ -117,13 +117,6 @@ def test_a_result_is_that_of_the_method(
     )
 
 
-def test_partitions_of_every_method(graph: api.Graph):
-    at_random = api.partition(graph, 3, method="random")
-    assert np.bincount(at_random.client).tolist() == [40, 40, 40]
-    with pytest.raises(ConfigError, match=r"partition\.method"):
-        api.partition(graph, 3, method="spectral")
-
-
 def test_a_partition_does_not_matter_where_there_is_none(
     graph: api.Graph, split: api.Split, partition: api.Partition
 ):
@@ -256,16 +249,26 @@ def test_what_is_no_seed(wrong: Any, graph: api.Graph, split: api.Split):
         api.run("global", graph, split, setting=SETTING, seed=wrong)
 
 
-def test_parts_of_another_graph(graph: api.Graph, split: api.Split, partition: api.Partition):
-    other = api.synthetic_graph(nodes=60, communities=6)
-    with pytest.raises(PartitionError):
-        api.run("fedavg", graph, split)
-    with pytest.raises(DataError):
-        api.run("fedavg", other, split, partition)
-    with pytest.raises(PartitionError):
-        api.run("fedavg", other, api.split(other), partition)
-    with pytest.raises(PartitionError):
-        api.client_data(other, partition)
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (
+            lambda other, split, partition: api.run("fedavg", other, api.split(other)),
+            PartitionError,
+        ),
+        (lambda other, split, partition: api.run("fedavg", other, split, partition), DataError),
+        (
+            lambda other, split, partition: api.run("fedavg", other, api.split(other), partition),
+            PartitionError,
+        ),
+        (lambda other, split, partition: api.client_data(other, partition), PartitionError),
+    ],
+)
+def test_parts_of_another_graph(
+    call: Any, error: type[Exception], split: api.Split, partition: api.Partition
+):
+    with pytest.raises(error):
+        call(api.synthetic_graph(nodes=60, communities=6), split, partition)
 
 
 def test_sets_and_owners_by_hand(graph: api.Graph, split: api.Split, partition: api.Partition):
@@ -319,10 +322,14 @@ def test_a_partition_that_is_none_of_the_graph(
         api.run("fedavg", graph, split, api.Partition(np.array(client), clients), setting=SETTING)
 
 
-def test_datasets_and_methods_are_listed():
-    assert "cora" in api.datasets()
-    assert api.methods()["fedavg"] == "FedAvg"
-    with pytest.raises(ConfigError):
-        api.load_dataset("corra")
-    with pytest.raises(ConfigError, match=r"synthetic\.node"):
-        api.synthetic_graph(node=3)
+@pytest.mark.parametrize(
+    ("call", "key"),
+    [
+        (lambda graph: api.partition(graph, 3, method="spectral"), "partition.method"),
+        (lambda graph: api.load_dataset("corra"), "corra"),
+        (lambda graph: api.synthetic_graph(node=3), "synthetic.node"),
+    ],
+)
+def test_a_mistake_in_data_names_its_key(call: Any, key: str, graph: api.Graph):
+    with pytest.raises(ConfigError, match=re.escape(key)):
+        call(graph)

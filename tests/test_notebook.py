@@ -10,6 +10,7 @@ NOTEBOOK = Path(__file__).resolve().parent.parent / "docs" / "guide" / "quicksta
 
 
 def test_the_notebook_runs():
+    """With fewer rounds and seeds."""
     matplotlib.use("agg")
     cells = [
         "".join(cell["source"])
@@ -18,7 +19,8 @@ def test_the_notebook_runs():
     ]
     names: dict[str, object] = {}
     for cell in cells:
-        exec(compile(cell, str(NOTEBOOK), "exec"), names)
+        few = cell.replace('"rounds": 30', '"rounds": 3').replace("seeds=3", "seeds=2")
+        exec(compile(few, str(NOTEBOOK), "exec"), names)
     runs = names["runs"]
     assert isinstance(runs, pd.DataFrame)
-    assert runs["method"].value_counts().to_dict() == {"fedavg": 3, "local": 3, "fedsage_plus": 3}
+    assert runs["method"].value_counts().to_dict() == {"fedavg": 2, "local": 2, "fedsage_plus": 2}

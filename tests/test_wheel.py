@@ -42,7 +42,7 @@ print(result.accuracy["best"])
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with what the wheel installs; it is built from a copy, as building writes into the
     source.

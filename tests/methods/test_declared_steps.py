@@ -15,6 +15,7 @@ from feddep.methods.method import Method, Step, StepResult, by_client, run_steps
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.parameters import Parameters, Positive
+from method_tasks import known
 
 CHOICES: dict[str, list[Any]] = {
     "encoder": ["local", "federated"],
@@ -70,10 +71,10 @@ def declared() -> list[tuple[str, dict[str, Any]]]:
 @pytest.mark.parametrize(("name", "options"), declared())
 def test_a_step_reads_nothing_but_what_it_declares(name: str, options: dict[str, Any], task: Task):
     method = registry.find(name)
-    small = {key: value for key, value in SMALL.items() if key in method.parameters.model_fields}
+    small = {**known(name, SMALL), **options}
     if name == "locsage_plus":
         del small["generator_federated_epochs"]
-    parameters = method.parameters(**small, **options)
+    parameters = method.parameters(**small)
     steps = method.steps(parameters)
     results = run_steps(task, parameters, steps)
     assert list(results) == [step.stage for step in steps]
@@ -140,9 +141,7 @@ def test_a_step_is_the_same_for_two_settings_that_differ_elsewhere(task: Task):
     declares.
     """
     method: Method = registry.find("feddep")
-    parameters = method.parameters(
-        **{key: value for key, value in SMALL.items() if key in method.parameters.model_fields}
-    )
+    parameters = method.parameters(**known("feddep", SMALL))
     shown = set(itertools.chain(*(each.setting for each in method.steps(parameters))))
     hidden = {
         "rounds": 9,

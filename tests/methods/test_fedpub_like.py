@@ -52,24 +52,3 @@ def test_the_weights_are_softmax_of_the_similarity_of_outputs(example: Any):
         expected = weighted_mean([update.weights for update in updates], alpha[i])
         for name, tensor in server.weights_for(i).items():
             torch.testing.assert_close(tensor, expected[name], rtol=1e-4, atol=1e-6)
-
-
-def test_from_the_file_to_the_result():
-    graph = api.synthetic_graph(nodes=120, communities=6)
-    split, partition = api.split(graph), api.partition(graph, 3, delta=5)
-    result = api.run(
-        "fedpub_like", graph, split, partition, setting={"rounds": 3, "hidden_channels": 8}
-    )
-    assert registry.find("fedpub_like").evaluation == "local_after"
-    assert len(result.clients) == 3
-    assert {name.partition(".")[0] for name in result.weights} == {"client0", "client1", "client2"}
-    assert {"best", "last"} == set(result.local_after)
-    assert set(result.communication.kind) == {"model", "training", "validation"}
-    pyg = api.run(
-        "fedpub_like",
-        graph,
-        split,
-        partition,
-        setting={"rounds": 1, "encoder": "torch_geometric.nn.models.GAT"},
-    )
-    assert len(pyg.history) == 1

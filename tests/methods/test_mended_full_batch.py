@@ -13,39 +13,19 @@ import torch
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.graph.graph import Graph
-from feddep.methods import registry
 from feddep.methods.feddep import classifier, mending
 from feddep.methods.fedsage import fedsage_plus
 from feddep.methods.fedsage.mended_subgraph import mended_subgraph
 from feddep.methods.method import StepResult, by_client
-from feddep.utils.errors import ConfigError
-from method_tasks import CLIENTS, FEW_EPOCHS, parameters_of, run_on, steps_of, task_of
+from method_tasks import CLIENTS, parameters_of, run_on, task_of
 
 RATE = 0.3
 WIDTH = 6
 FULL = {"full_batch": True, "encoder": "gcn", "learning_rate": RATE, "evaluation": "owners"}
-SMALL = {**FEW_EPOCHS, "embedding": WIDTH, "generator_width": 16, "prototypes": 4}
-MENDING = [
-    "fedsage_plus",
-    "fedsage_plus_shared",
-    "locsage_plus",
-    "feddep",
-    "feddep_wo_dgen",
-    "feddep_wo_proto",
-    "feddep_oracle",
-]
 
 
 def some(rng: np.random.Generator, *shape: int) -> torch.Tensor:
     return torch.from_numpy(rng.uniform(-1, 1, shape).astype(np.float32))
-
-
-def small(name: str) -> dict[str, Any]:
-    return {
-        key: value
-        for key, value in SMALL.items()
-        if key in registry.find(name).parameters.model_fields
-    }
 
 
 def normalised(graph: Graph, owner: np.ndarray) -> np.ndarray:
@@ -195,39 +175,3 @@ def test_where_nothing_is_generated_both_are_fedavg(encoder: str):
             plain.history.after,
         ]
         assert same or (found is mended and encoder == "sage")
-
-
-@pytest.mark.parametrize("name", MENDING)
-def test_a_run_learns(name: str):
-    changes = {
-        "optimizer": "adam",
-        "optimizer_state": "kept",
-        "learning_rate": 0.02,
-        "local_epochs": 3,
-        "rounds": 8,
-    }
-    result = run_on(task_of(name, **{**FULL, **changes}), name, **small(name))
-    loss = result.curve["loss"]
-    assert loss[-1] < 0.8 * loss[0]
-    assert not result.stalled
-
-
-@pytest.mark.parametrize("name", ["fedsage_plus", "feddep", "feddep_oracle"])
-def test_generators_do_not_depend_on_full_batches(name: str):
-    parameters = parameters_of(name, **small(name))
-    found = [
-        steps_of(name, task_of(name, encoder="gcn", full_batch=full), parameters)
-        for full in (False, True)
-    ]
-    for stage, step in found[0].items():
-        assert step.tensors.keys() == found[1][stage].tensors.keys()
-        assert all(
-            torch.equal(tensor, found[1][stage].tensors[key])
-            for key, tensor in step.tensors.items()
-        )
-
-
-@pytest.mark.parametrize("name", ["feddep_joint", "feddep_wo_nfdp"])
-def test_what_is_written_for_mini_batches_refuses_full_ones(name: str):
-    with pytest.raises(ConfigError, match="full_batch"):
-        run_on(task_of(name, **{**FULL, "encoder": "sage"}), name, **small(name))

@@ -23,9 +23,10 @@ from feddep.training.evaluation import mean_losses
 from feddep.training.summary import summary
 from feddep.training.task import RunResult
 from feddep.utils.errors import ConfigError, Notice, PartitionError
-from method_tasks import CLIENTS, ROUNDS, reachable, run_on, task_of, train
+from method_tasks import CLIENTS, ROUNDS, known, reachable, run_on, task_of, train
 
 NAMES = list(registry.methods())
+FEW = {"pretraining_epochs": 2, "generator_local_epochs": 2, "encoder_epochs": 2}
 
 
 @functools.cache
@@ -154,24 +155,19 @@ def test_local_reports_every_client():
 @pytest.mark.parametrize("name", NAMES)
 def test_the_area_under_the_roc_curve_judges_the_same_training(name):
     """It is no share of the test nodes, as accuracy is; of more classes than two there is none."""
-    task, few = task_of(name, rounds=2), {"pretraining_epochs": 2, "generator_local_epochs": 2}
+    task = task_of(name, rounds=2)
     labels = (
         task.graph.labels + (np.random.default_rng(0).random(task.graph.num_nodes) < 0.3)
     ) % 2  # noise: no area is 1
     binary = dataclasses.replace(
         task, graph=dataclasses.replace(task.graph, labels=labels, num_classes=2)
     )
-    given = {
-        key: value
-        for key, value in few.items()
-        if key in registry.find(name).parameters.model_fields
-    }
     found = {
         metric: summary(
             run_on(
                 dataclasses.replace(binary, setting=task.setting.replace(metric=metric)),
                 name,
-                **given,
+                **known(name, FEW),
             )
         )["curve"]
         for metric in ("accuracy", "roc_auc")
@@ -193,19 +189,14 @@ def test_the_area_under_the_roc_curve_judges_the_same_training(name):
 )
 def test_a_client_in_no_set_is_left_out(name: str):
     """Of validation it is said, as without validation nodes nobody could choose a round."""
-    task, few = task_of(name, rounds=2), {"pretraining_epochs": 2, "generator_local_epochs": 2}
+    task = task_of(name, rounds=2)
     assert task.partition is not None
     kept = [
         part[task.partition.client[part] != 0]
         for part in (task.split.train, task.split.val, task.split.test)
     ]
-    given = {
-        key: value
-        for key, value in few.items()
-        if key in registry.find(name).parameters.model_fields
-    }
     with pytest.warns(Notice, match=r"\(0\)"):
-        result = run_on(dataclasses.replace(task, split=Split(*kept)), name, **given)
+        result = run_on(dataclasses.replace(task, split=Split(*kept)), name, **known(name, FEW))
     found = summary(result)
     assert np.isfinite(
         [
@@ -220,7 +211,7 @@ def test_a_client_in_no_set_is_left_out(name: str):
         task, split=Split(task.split.train, np.array([], dtype=np.int64), task.split.test)
     )
     with pytest.raises(PartitionError):
-        run_on(nobody, name, **given)
+        run_on(nobody, name, **known(name, FEW))
 
 
 def test_an_unknown_name_is_an_error_with_the_nearest_ones():

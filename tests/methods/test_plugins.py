@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 import torch
 
@@ -30,6 +29,7 @@ RAW: dict[str, Any] = {
     "partition": {"delta": 5},
     "methods": {"fedavg": {}, "mine": {}},
 }
+GRAPH = api.synthetic_graph(nodes=60, classes=3, communities=6, features=30)
 ALONE = [{"setting": "quick", "methods": ["fedavg"]}]
 MINE = """
 from feddep.methods.basic import NoParameters, fedavg
@@ -88,9 +88,8 @@ def using(text: str, file: str = "mine.py", **changes: Any) -> Any:
 
 
 def run(method: str, **setting: Any) -> api.Result:
-    graph = api.synthetic_graph(nodes=60, classes=3, communities=6, features=30)
-    division = api.split(graph), api.partition(graph, 2, delta=5)
-    return api.run(method, graph, *division, setting={"rounds": 1, "hidden_channels": 8, **setting})
+    division = api.split(GRAPH), api.partition(GRAPH, 2, delta=5)
+    return api.run(method, GRAPH, *division, setting={"rounds": 1, "hidden_channels": 8, **setting})
 
 
 def test_a_method_of_a_file_is_one_of_the_others() -> None:
@@ -149,14 +148,13 @@ def test_a_partitioner_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
         return run.key, run.partition_key, run.split_key, run.graph_key
 
     first = keys_of(PARTITIONER)
-    graph = api.synthetic_graph(nodes=60, classes=3, communities=6, features=30)
-    found = api.partition(graph, 3, method="alternate")
+    found = api.partition(GRAPH, 3, method="alternate")
     assert found.client.tolist() == [0, 1, 2] * 20
     assert found.num_clients == 3
     changed = keys_of(f"{PARTITIONER}# changed\n")
     differ = [one != other for one, other in zip(first, changed, strict=True)]
     assert differ == [True, True, False, False]
-    torch.save(api.to_pyg(graph), "graph.pt")
+    torch.save(api.to_pyg(GRAPH), "graph.pt")
     arguments = ["run", "fedavg", "--graph", "graph.pt", "--clients", "2", "--seeds", "1"]
     arguments += ["--set", "rounds=1", "--plugin", "mine.py"]
     assert main([*arguments, "--partition", "alternate"]) == 0
@@ -165,23 +163,7 @@ def test_a_partitioner_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.py").write_text(PARTITIONER.replace("% clients", "// 60"))
     api.load_plugin("mine.py")
     with pytest.raises(PartitionError):  # a client without nodes
-        api.partition(graph, 3, method="alternate")
-
-
-def test_an_encoder_of_a_file_by_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    Path("wide.py").write_text(ENCODER)
-    graph = api.synthetic_graph(nodes=60, classes=3, communities=6, features=30)
-    torch.save(api.to_pyg(graph), "graph.pt")
-    arguments = ["--graph", "graph.pt", "--clients", "2", "--seeds", "1", "--partition", "random"]
-    arguments += ["--set", "rounds=1", "--set", "encoder=wide", "--output", "runs.csv"]
-    assert main(["run", "fedavg", *arguments, "--plugin", "wide.py"]) == 0
-    assert pd.read_csv("runs.csv")["test"].between(0, 1).all()
-    Path("runs.csv").unlink()
-    capsys.readouterr()
-    assert main(["run", "feddep", *arguments, "--plugin", "wide.py"]) == 1
-    assert main(["run", "wide.py", *arguments]) == 1  # no method
-    assert capsys.readouterr().err.count("\n") == 2
-    assert not Path("runs.csv").exists()
+        api.partition(GRAPH, 3, method="alternate")
 
 
 WRONG = {

@@ -76,19 +76,6 @@ def test_it_is_a_function_of_its_streams():
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-@pytest.mark.parametrize("name", ["GAT", "GIN", "GraphSAGE"])
-def test_it_learns_by_federated_averaging(name: str):
-    task = task_of(
-        "fedavg", encoder=f"{PYG}.{name}", optimizer="adam", learning_rate=0.02, rounds=6
-    )
-    result = run_on(task, "fedavg")
-    (judged,) = result.history.judged
-    chance = np.bincount(task.graph.labels).max() / task.graph.num_nodes
-    assert result.curve["loss"][-1] < result.curve["loss"][0]
-    assert judged.on_graph(judged.rounds)[0] > chance + 0.15
-    assert result.curve["local_after"][-1] > chance + 0.15
-
-
 def test_the_model_is_that_of_pytorch_geometric():
     model = new_encoder(f"{PYG}.GIN", *SIZES)
     assert isinstance(model.model, models.GIN)
@@ -103,15 +90,6 @@ def test_the_model_is_that_of_pytorch_geometric():
 def test_methods_that_train_any_classifier(method: str):
     result = run_on(task_of(method, encoder=f"{PYG}.GraphSAGE", rounds=1), method)
     assert np.isfinite(result.history.losses).all()
-
-
-@pytest.mark.parametrize(
-    ("method", "encoder"),
-    [("fedgnn", "gcn"), *((name, f"{PYG}.GAT") for name in ("fedgnn", "feddep", "fedsage_plus"))],
-)
-def test_methods_that_train_their_own(method: str, encoder: str):
-    with pytest.raises(ConfigError):
-        run_on(task_of(method, encoder=encoder), method)
 
 
 @pytest.mark.parametrize(

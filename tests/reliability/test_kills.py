@@ -19,7 +19,7 @@ from workspace import CONFIG, REPOSITORY, SNAKEFILE, Workspace
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]
 MAKE = [sys.executable, str(REPOSITORY / "workflow" / "run.py"), *SNAKEFILE]
 """What the targets of make call."""
-ROUNDS = 300
+ROUNDS = 150
 
 
 def wait_for_training(workspace: Workspace, process: subprocess.Popen[str]) -> None:
@@ -32,19 +32,13 @@ def wait_for_training(workspace: Workspace, process: subprocess.Popen[str]) -> N
 
 
 def test_the_same_command_goes_on(tmp_path: Path):
-    """After Ctrl-C, after a power loss, and after SIGKILL to Snakemake alone, whose job lives on
-    for a while.
-    """
+    """After Ctrl-C, and after SIGKILL to Snakemake alone, whose job lives on for a while."""
     workspace = Workspace(tmp_path / "killed", MAKE)
     table = {**CONFIG["tables"][0], "methods": ["fedavg", "local"]}
     changes: dict[str, Any] = {"settings": {"quick": {"rounds": ROUNDS}}, "tables": [table]}
     workspace.configure(**changes)
     prepared = None
-    for stop, number in (
-        (os.killpg, signal.SIGINT),
-        (os.killpg, signal.SIGKILL),
-        (os.kill, signal.SIGKILL),
-    ):
+    for stop, number in ((os.killpg, signal.SIGINT), (os.kill, signal.SIGKILL)):
         for log in workspace.cache.glob("logs/batches/*.log"):
             log.unlink()
         with workspace.started() as process:

@@ -35,8 +35,7 @@ CHANGES: dict[str, Any] = {
         for name, methods in METHODS.items()
     ],
 }
-DATA = {"prepare": 1, "split": 1}
-DIVIDED = {**DATA, "partition": 1}
+DIVIDED = {"prepare": 1, "split": 1, "partition": 1}
 
 
 @pytest.fixture
@@ -49,18 +48,23 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.mark.dag
 @pytest.mark.parametrize(
-    ("study", "expected"),
+    ("studies", "expected"),
     [
-        ("quality", {**DIVIDED, "pretrain": 1, "prototypes": 1, "measure": 1}),
-        ("label_shortcut", {**DIVIDED, **dict.fromkeys(STEPS, 1), "train": 1, "measure": 1}),
-        ("neighbourhoods", {**DIVIDED, "generator": 2, "measure": 2}),
-        ("label_distributions", {**DIVIDED, "train": 2, "measure": 2}),
-        ("vertical_attacks", {**DATA, "measure": 3}),
-        ("client_privacy", {**DIVIDED, "measure": 1}),
+        (
+            ["quality", "vertical_attacks", "client_privacy"],
+            {**DIVIDED, "pretrain": 1, "prototypes": 1, "measure": 1 + 3 + 1},
+        ),
+        (
+            ["label_shortcut", "neighbourhoods", "label_distributions"],
+            {**DIVIDED, **dict.fromkeys(STEPS, 1), "generator": 1 + 2, "train": 3, "measure": 5},
+        ),
     ],
 )
-def test_a_study_needs_what_it_reads(study: str, expected: dict[str, int], workspace: Workspace):
-    assert workspace.planned(study) == {**expected, study: 1}
+def test_a_study_needs_what_it_reads(
+    studies: list[str], expected: dict[str, int], workspace: Workspace
+):
+    """Studies at a time of which each is of other methods."""
+    assert workspace.planned(*studies) == {**expected, **dict.fromkeys(studies, 1)}
 
 
 @pytest.mark.dag

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fabricated import RAW, Finished, finished, publish, row, study
-from feddep.config.loading import STUDIES, validate
+from feddep.config.loading import validate
 from feddep.experiment import plan
 from feddep.privacy.accountant import one_sampling
 from feddep.reporting import load, published
@@ -211,21 +211,6 @@ def test_conventions_show_published_numbers_beside_partitions_like_theirs_alone(
         assert (
             "published" in {text.get_text() for legend in figure.legends for text in legend.texts}
         ) == beside
-
-
-def test_numbers_of_figures_and_other_papers() -> None:
-    pairs = pd.read_csv(STUDIES / "privacy" / "published" / "edge_ldp.csv")
-    assert pairs["dpsgd_sigma"].tolist() == [4.2, 2.1, 0.4]  # FedDEP, Section 4.5
-    distances = pd.read_csv(STUDIES / "fedsage" / "published" / "neighgen_feature_distance.csv")
-    distance = row(distances, dataset="msacademic", clients=10, neighbourhood="mended")
-    assert (distance["mean"], distance["std"]) == (2.7136, 4.5595)
-    found = row(
-        tradeoff.printed(), dataset="reddit", method="vertical_gcn", decoder="gru", epsilon=math.inf
-    )
-    assert (found["mean"], found["std"]) == pytest.approx((0.9437, 0.0013))
-    assert row(tradeoff.printed(), dataset="finance", method="gap", epsilon=32.0)[
-        "mean"
-    ] == pytest.approx(0.6754)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from feddep import api, cli
 from feddep.methods import registry
 from feddep.training.divergence import check_finite
 from feddep.utils.errors import DivergenceError
-from method_tasks import run_on, task_of
+from method_tasks import known, run_on, task_of
 
 FEW = {
     **{"pretraining_epochs": 3, "embedding": 8, "prototypes": 3},
@@ -30,13 +30,8 @@ FAR = {
 
 def said(name: str, setting: dict[str, Any], **changes: Any) -> str:
     """What a method that diverges says."""
-    few = {
-        key: value
-        for key, value in FEW.items()
-        if key in registry.find(name).parameters.model_fields
-    }
     with pytest.raises(DivergenceError) as caught:
-        run_on(task_of(name, **setting), name, **{**few, **changes})
+        run_on(task_of(name, **setting), name, **{**known(name, FEW), **changes})
     assert str(caught.value).isprintable()
     return str(caught.value)
 

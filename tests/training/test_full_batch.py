@@ -18,7 +18,6 @@ from feddep.training.evaluator import Evaluator
 from feddep.training.learner import FullBatchLearner, new_optimizer
 from feddep.training.summary import summary
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError
 from graphs import random_graph
 
 SETTING = TrainingConfig(
@@ -123,12 +122,6 @@ def test_shares_within_clients_are_those_of_each_class():
             assert (train, train + val) == (int(0.4 * len(group)), int(0.7 * len(group)))
     assert np.array_equal(split.train, within_clients_split(graph, partition, SHARES, 3).train)
     assert not np.array_equal(split.train, within_clients_split(graph, partition, SHARES, 4).train)
-
-
-def test_a_method_of_mini_batches_says_so():
-    found = registry.find("feddep_joint")
-    with pytest.raises(ConfigError, match="full_batch"):
-        found.run(task(encoder="sage"), found.parameters())
 
 
 def test_the_fields_setting_is_that_of_the_configuration():

@@ -132,10 +132,7 @@ def test_a_copy_is_as_good_whatever_the_times_of_its_files(copy: Workspace):
         ),
         ("split", {"split": 1, **dict.fromkeys(STEPS, 1), "train": 3}),
         ("partition", {"partition": 1, **dict.fromkeys(STEPS, 1), "train": 2}),
-        ("pretrain", {**dict.fromkeys(STEPS, 1), "train": 1}),
         ("prototypes", {"prototypes": 1, "generator": 1, "train": 1}),
-        ("generator", {"generator": 1, "train": 1}),
-        ("train", {"train": 3}),
     ],
 )
 def test_a_forced_stage_has_all_that_follows_made_again(
@@ -169,9 +166,7 @@ def test_what_a_kill_left_half_done_is_made_again_with_all_that_follows(copy: Wo
     assert model.stem == copy.runs["fedavg"].key
 
 
-@pytest.mark.parametrize(
-    ("gpus", "trainings", "started"), [(1, 1, [1, 1, 1]), (2, 1, [2, 1]), (1, 3, [3])]
-)
+@pytest.mark.parametrize(("gpus", "trainings", "started"), [(2, 1, [2, 1]), (1, 3, [3])])
 def test_as_many_trainings_run_as_have_a_place_on_a_gpu(
     copy: Workspace, gpus: int, trainings: int, started: list[int], monkeypatch: pytest.MonkeyPatch
 ):
@@ -184,19 +179,17 @@ def test_as_many_trainings_run_as_have_a_place_on_a_gpu(
     assert selected[: len(started)] == started
 
 
-def test_trainings_at_a_time_are_on_different_gpus(
-    copy: Workspace, monkeypatch: pytest.MonkeyPatch
-):
-    """PyTorch finds none of these GPUs, and trains on the processor."""
+def test_a_training_has_a_gpu(copy: Workspace, monkeypatch: pytest.MonkeyPatch):
+    """PyTorch finds none of these GPUs, and trains on the processor; that each training has one of
+    its own is tested in tests/utils/test_gpus.py.
+    """
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setenv("PATH", list_gpus(copy.folder / "bin", 2))
-    table = {**CONFIG["tables"][0], "methods": ["local", "fedavg"]}
-    copy.configure(device="auto", tables=[table], settings={"quick": {"rounds": 300}})
-    # Asked for by their files, as runs on one graph would share a job.
-    results = [f"out/.cache/runs/{run.key}.json" for run in copy.runs.values()]
-    copy.run(*results, "--cores", "4")
-    seen = [log.read_text() for log in copy.cache.glob("logs/train/*.log")]
-    assert sorted(re.search(r"on GPU (\d)", text)[1] for text in seen) == ["0", "1"]
+    table = {**CONFIG["tables"][0], "methods": ["local"]}
+    copy.configure(device="auto", tables=[table])
+    copy.run("train")
+    (log,) = copy.cache.glob("logs/train/*.log")
+    assert re.search(r"on GPU [01]", log.read_text())
 
 
 def test_published_runs_stand_in_for_training(copy: Workspace):
@@ -213,12 +206,10 @@ def test_published_runs_stand_in_for_training(copy: Workspace):
     copy.run()
     assert not copy.cache.joinpath("graphs").exists()
     assert (copy.folder / "out" / "main" / "accuracy.csv").read_bytes() == page
-    assert "Nothing to be done" in copy.run("--dry-run")
     assert runs.load(copy.config, every).equals(before)
     assert runs.load_curves(copy.config, every).equals(curves)
     printed = copy.run("--dry-run", "--forcerun", "pretrain", fails=True)
     assert "records={use: false}" in printed.splitlines()[-1]
-    assert copy.jobs("--config", "records={use: false}") == EVERYTHING
 
     # A run that is in no table is trained, and all that it needs is made.
     table = copy.folder / "runs" / "quick.csv"
@@ -276,8 +267,7 @@ def test_a_graph_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     table = [{"setting": "quick", "datasets": ["mine"], "methods": ["global"]}]
     changes = {"datasets": {"mine": {"path": "my graph; touch pwned.npz"}}, "tables": table}
     workspace.configure(**changes)
-    workspace.run("train")
-    assert not (tmp_path / "out" / "main").exists()
+    workspace.run("prepare")
     assert workspace.runs.keys() == {"global"}
     assert not (tmp_path / "pwned").exists()
     facts = json.loads(next((workspace.cache / "graphs").glob("mine-*.json")).read_text())

@@ -19,7 +19,7 @@ from feddep.methods.distilled.adafgl import (
     with_loops,
 )
 from feddep.training.evaluator import Evaluator
-from method_tasks import counted, run_on
+from method_tasks import run_on
 
 GCN = {"encoder": "gcn", "full_batch": True, "rounds": 4}
 
@@ -81,25 +81,6 @@ def test_the_prediction_mixes_both_branches(score: float):
     heterophilous = (softmax(own.numpy()) + softmax(smoothed.numpy()) + softmax(passed)) / 3
     expected = score * homophilous + (1 - score) * heterophilous
     np.testing.assert_allclose(evaluator.logits(model).exp(), expected, rtol=1e-4)
-
-
-def test_nothing_but_reports_is_sent_in_the_second_step():
-    rows = counted(run_on(random_task(**GCN), "adafgl").communication)
-    for client in range(3):
-        assert rows[client, "up", "model"][0] == 2
-        assert rows[client, "down", "model"][0] == 3
-        assert rows[client, "up", "training"][0] == 4
-
-
-def test_without_a_second_step_it_is_fedavg():
-    task = random_task(clients=1, evaluation="owners", **GCN)
-    found, expected = (
-        run_on(task, name, **kept)
-        for name, kept in (("adafgl", {"federated_share": 1.0}), ("fedavg", {}))
-    )
-    assert found.curve["loss"] == expected.curve["loss"]
-    assert found.history.before == expected.history.before
-    assert found.history.after == expected.history.after
 
 
 def test_a_switch_takes_one_branch():

@@ -16,7 +16,6 @@ from feddep.methods.basic import fedavg
 from feddep.methods.distilled import FedSprayParameters
 from feddep.methods.distilled.fedspray import FedSprayClient, FedSprayModel, FedSprayServer
 from feddep.training.task import Task
-from method_tasks import counted, run_on
 
 GCN = {
     "encoder": "gcn",
@@ -120,23 +119,3 @@ def test_proxies_of_a_class_are_mixed_over_those_who_have_it(by_nodes: bool):
 def test_the_classifier_without_proxies_may_start_from_the_other():
     client = client_of(random_task(**GCN), plain_start="fused")
     assert torch.equal(client.model.shared["plain"].weight, client.model.shared["fused"].weight)
-
-
-def test_what_is_sent():
-    task = random_task(**GCN)
-    rows = counted(run_on(task, "fedspray").communication)
-    shared = 4 * sum(
-        weight.numel()
-        for name, weight in FedSprayModel(task, 64).state_dict().items()
-        if name[:4] != "gnn."
-    )
-    for client in range(3):
-        assert rows[client, "up", "model"] == (3, 3 * shared)
-        assert rows[client, "up", "extra"][0] == 1
-
-
-def test_without_soft_targets_a_gnn_is_that_of_local():
-    task = random_task(evaluation="owners", optimizer="adam", optimizer_state="kept", **GCN)
-    found, expected = run_on(task, "fedspray", soft_weight=0.0), run_on(task, "local")
-    assert found.history.after == expected.history.after
-    np.testing.assert_allclose(found.history.losses, expected.history.losses, rtol=1e-6)

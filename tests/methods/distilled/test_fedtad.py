@@ -13,7 +13,6 @@ from feddep.methods.distilled import FedTADParameters
 from feddep.methods.distilled.fedtad import FedTADServer, diversity, reliability, topology_embedding
 from feddep.training.task import Task
 from graphs import random_graph
-from method_tasks import counted, run_on
 from small_models import drawn
 
 GCN = {"encoder": "gcn", "full_batch": True}
@@ -137,17 +136,3 @@ def test_distillation_brings_the_global_model_to_the_clients():
         torch.equal(model.layer0.weight, old)
         for model, old in zip(server.of_clients, teachers, strict=True)
     )
-
-
-def test_reliabilities_are_sent_once():
-    task = random_task(**GCN)
-    rows = counted(run_on(task, "fedtad").communication)
-    for client in range(3):
-        assert rows[client, "up", "extra"] == (1, 8 * task.graph.num_classes)
-
-
-def test_without_distillation_it_is_fedavg():
-    task = random_task(**GCN)
-    found, expected = run_on(task, "fedtad", repetitions=0), run_on(task, "fedavg")
-    assert found.curve["loss"] == expected.curve["loss"]
-    assert found.curve["test"] == expected.curve["test"]

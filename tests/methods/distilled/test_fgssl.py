@@ -19,7 +19,6 @@ from feddep.methods.distilled.fgssl import FGSSLClient, MaskedColumns, Views, co
 from feddep.nn.sparse import SparseMatrix
 from feddep.training.evaluator import Evaluator
 from graphs import random_graph
-from method_tasks import run_on, same_runs
 from small_models import drawn
 
 GCN = {"encoder": "gcn", "full_batch": True}
@@ -103,13 +102,6 @@ def test_who_teaches(teacher: str):
         assert all(weight.grad is not None for weight in model.layer0.parameters())
         assert all(weight.grad is None for weight in client.teacher.parameters())
     assert torch.equal(*losses) == (teacher == "local")
-
-
-def test_without_its_terms_it_is_fedavg():
-    task = random_task(**GCN)
-    assert same_runs(
-        run_on(task, "fgssl", contrast_weight=0.0, distillation_weight=0.0), run_on(task, "fedavg")
-    )
 
 
 def test_masked_columns_are_those_of_a_masked_copy():

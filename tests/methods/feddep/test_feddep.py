@@ -9,8 +9,7 @@ import torch
 from feddep.federation.boundary import Boundary
 from feddep.federation.client import Client
 from feddep.methods import registry
-from feddep.methods.basic import fedavg
-from feddep.methods.feddep import classifier, without_prototypes
+from feddep.methods.feddep import without_prototypes
 from feddep.methods.feddep.generation import Generator, nearest_in
 from feddep.methods.shared.impairing_clients import impair_client
 from method_tasks import CLIENTS, ROUNDS, counted, parameters_of, run_on, task_of
@@ -27,14 +26,6 @@ SMALL = {
 
 def small(name: str, **changes: Any) -> Any:
     return parameters_of(name, **{**SMALL, **changes})
-
-
-def unmended(**changes: Any) -> Any:
-    """FedDEP's classifier where nothing is generated."""
-    task, parameters = task_of("feddep"), small("feddep", **changes)
-    return classifier.train_classifier(
-        task, parameters, [torch.zeros(part.num_nodes, 6) for part, _ in task.subgraphs()]
-    )
 
 
 def run(name: str, clients: int = CLIENTS, **changes: Any) -> Any:
@@ -90,32 +81,6 @@ def test_generators_are_trained_after_sharing_and_without_sending_anything(monke
     assert set(events[sharing + 2 * CLIENTS :]) == {"model", "training", "validation"}
 
 
-def test_mended_embeddings_reach_the_classifier():
-    """Where something is generated the classifier is another one; where r = 0 nothing is."""
-    generating = {
-        "generator_optimizer": "adam",
-        "generator_learning_rate": 0.01,
-        "generator_epochs": 30,
-    }
-    mended, bare = run("feddep", **generating), run("feddep", **generating, bernoulli_rate=0.0)
-    assert mended.curve["loss"] != bare.curve["loss"]
-    assert bare.curve["loss"] == unmended().curve["loss"]
-
-
-def test_unmended_in_the_authors_layout_is_fedavg():
-    """To the last bit, with what FedAvg sends and the weights of z̄ besides."""
-    task = task_of("feddep")
-    ours = unmended(fused="authors")
-    theirs = fedavg.run(task)
-    assert ours.curve["loss"] == theirs.curve["loss"]
-    assert ours.curve["test"] == theirs.curve["test"]
-
-
-def test_without_dgen_is_feddep_of_depth_zero():
-    ours = run("feddep_wo_dgen")
-    assert ours.curve["loss"] == run("feddep", depth=0).curve["loss"]
-
-
 def test_without_prototypes_every_step_asks_every_other_client(monkeypatch):
     events = watch_training(monkeypatch)
     task = task_of("feddep")
@@ -142,16 +107,6 @@ def test_without_prototypes_every_step_asks_every_other_client(monkeypatch):
     asked = {"generated", "gradients"}
     assert asked <= set(events[first:last])
     assert not asked & {*events[:first], *events[last + 1 :]}
-
-
-def test_joint_training_without_neighbours_is_fedavg():
-    """To the last bit, in the authors' layout: where r = 0 nothing is generated, however DGen is
-    trained.
-    """
-    ours = run("feddep_joint", fused="authors", bernoulli_rate=0.0)
-    theirs = fedavg.run(task_of("feddep"))
-    assert ours.curve["loss"] == theirs.curve["loss"]
-    assert ours.curve["test"] == theirs.curve["test"]
 
 
 def test_a_remote_search_finds_what_a_search_at_home_would_and_counts_stay_at_home():

@@ -163,8 +163,8 @@ HOW = GeneratorParameters(
 
 
 def train(how: GeneratorParameters, graph: Graph = GRAPH, bias: float | None = None) -> Any:
-    """Train on one client; returns the generator, which weights of DGen have moved, the losses and
-    the impaired subgraph.
+    """Train on one client; returns which weights of DGen have moved, the losses and the impaired
+    subgraph.
     """
     impaired = impair(graph, SPLIT, 0.5, "all", np.random.default_rng(0))
     targets = torch.nn.functional.one_hot(torch.from_numpy(GRAPH.labels), 4).float() * 1.6 - 0.8
@@ -176,23 +176,9 @@ def train(how: GeneratorParameters, graph: Graph = GRAPH, bias: float | None = N
     if bias is not None:
         torch.nn.init.constant_(dgen.count.bias, bias)
     before = [parameter.clone() for parameter in dgen.parameters()]
-    generator = Generator(dgen, how, 0, "client0")
-    losses = generator.train(classifier, impaired, SPLIT, targets, others)
+    losses = Generator(dgen, how, 0, "client0").train(classifier, impaired, SPLIT, targets, others)
     moved = [not torch.equal(a, b) for a, b in zip(before, dgen.parameters(), strict=True)]
-    return generator, moved, losses, impaired
-
-
-def test_it_learns_how_many_neighbours_are_missing_and_what_they_are_like():
-    generator, _, losses, impaired = train(HOW)
-    assert losses[-1] < 0.7 * losses[0]
-    assert impaired.missing.mean() > 1
-    mended, _ = generator.mend(GRAPH)  # of the whole subgraph
-    assert mended.shape == (160, 4)
-    assert mended[torch.from_numpy(impaired.hidden)].any()
-    # Neighbours are mostly of one class, whose target has its largest coordinate at the class.
-    filled = mended.any(dim=1).numpy()
-    assert filled.mean() > 0.5
-    assert (mended.argmax(dim=1).numpy() == GRAPH.labels)[filled].mean() > 0.6
+    return moved, losses, impaired
 
 
 @pytest.mark.parametrize("term", ["count", "intra", "cross", "task", None])
@@ -203,15 +189,15 @@ def test_every_term_trains_the_generator(term):
     weights: dict[str, Any] = {
         f"{each}_weight": float(each == term) for each in ("count", "intra", "cross", "task")
     }
-    _, moved, *_ = train(GeneratorParameters(generator_epochs=1, **weights), bias=2.0)
+    moved, *_ = train(GeneratorParameters(generator_epochs=1, **weights), bias=2.0)
     assert any(moved) == (term is not None)
 
 
 def test_hidden_training_nodes_lend_no_label():
     """Labels of hidden nodes are changed; not a number moves."""
     how = HOW.replace(generator_epochs=2)
-    *_, losses, impaired = train(how)
+    _, losses, impaired = train(how)
     assert set(impaired.hidden) & set(SPLIT.train)
     labels = GRAPH.labels.copy()
     labels[impaired.hidden] = (labels[impaired.hidden] + 1) % 4
-    assert train(how, dataclasses.replace(GRAPH, labels=labels))[2] == losses
+    assert train(how, dataclasses.replace(GRAPH, labels=labels))[1] == losses

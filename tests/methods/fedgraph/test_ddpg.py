@@ -52,16 +52,6 @@ def test_a_learning_step_is_the_equations():
             torch.testing.assert_close(slow, 0.995 * was + 0.005 * fast)
 
 
-def test_actions_are_shares_and_exploring_is_what_varies_them():
-    agent = Ddpg(2, 3, Learning(exploration=2.0), seed=0)
-    explored = np.array([agent.act(np.zeros(2), explore=True) for _ in range(50)])
-    assert explored.min() == 0
-    assert explored.max() == 1
-    assert np.array_equal(
-        agent.act(np.zeros(2), explore=False), agent.act(np.zeros(2), explore=False)
-    )
-
-
 def test_it_does_not_learn_before_it_has_a_batch_of_experience():
     agent = Ddpg(1, 1, Learning(batch=5), seed=0)
     for count in range(1, 6):

@@ -37,30 +37,6 @@ def run(name: str = "fedsage_plus", **changes: Any) -> Any:
     return run_on(task_of("fedsage_plus"), name, **{**SMALL, **changes})
 
 
-def sizes() -> tuple[int, int]:
-    """Bytes of a request and of gradients: of H^g and ten embeddings, and of fGen."""
-    generator = NeighbourGenerator(64, 6, 5, 8, 0.2)
-    of_count = 6 + 1
-    total = sum(weight.numel() for weight in generator.parameters())
-    return 4 * (total + 10 * 6), 4 * (total - of_count)
-
-
-@pytest.mark.parametrize("clients", [2, 3])
-def test_messages_are_algorithm_1_s(clients):
-    communication = generator_of("fedsage_plus", small(), clients).communication
-    request, gradients = sizes()
-    others = FEDERATED * (clients - 1)
-    expected = {}
-    for i in range(clients):
-        expected |= {
-            (i, "up", REQUEST): (FEDERATED, FEDERATED * request),
-            (i, "down", REQUEST): (others, others * request),
-            (i, "up", GRADIENTS): (others, others * gradients),
-            (i, "down", GRADIENTS): (FEDERATED, FEDERATED * gradients),  # the sum, once
-        }
-    assert counted(communication) == expected
-
-
 def test_messages_follow_algorithm_1_in_order():
     """Procedures C, A (line 9), D and A (line 14), epoch after epoch, and nothing before the local
     epochs are over.
@@ -207,13 +183,3 @@ def test_without_generated_neighbours_it_is_fedavg():
     assert ours.curve["test"] == theirs.curve["test"]
     kinds = "model", "training", "validation"
     assert counted(ours.communication, *kinds) == counted(theirs.communication)
-
-
-def test_the_shared_generator_is_averaged_every_round():
-    communication = generator_of("fedsage_plus_shared", small("fedsage_plus_shared")).communication
-    rounds = LOCAL + FEDERATED
-    messages = {key: messages for key, (messages, _) in counted(communication, "neighgen").items()}
-    assert messages == {
-        (i, d, "neighgen"): rounds + (d == "down") for i in range(CLIENTS) for d in ("up", "down")
-    }
-    assert {row["kind"] for row in communication} == {"neighgen", "training"}

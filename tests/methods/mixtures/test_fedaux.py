@@ -9,10 +9,6 @@ import torch
 from divided import random_task
 from feddep.methods.mixtures.fedaux import AuxiliaryGCN, smoothed
 from feddep.training.evaluator import Evaluator
-from feddep.utils.errors import ConfigError
-from method_tasks import counted, run_on, task_of
-
-FIELD = {"encoder": "gcn", "full_batch": True, "evaluation": "owners"}
 
 
 @pytest.mark.parametrize("sigma", [0.3, 0.5, 1.0, 4.0])
@@ -47,15 +43,3 @@ def test_the_last_layer_reads_both(layers: int):
         "auxiliary",
         *(f"layer{k}.{name}" for k in range(layers) for name in ("weight", "bias")),
     }
-
-
-def test_the_vector_is_sent_with_the_weights_and_nothing_else():
-    communication = run_on(task_of("fedaux", rounds=2, **FIELD), "fedaux").communication
-    size = 4 * (64 * 16 + 16 + 32 * 4 + 4 + 16)
-    assert counted(communication, "model")[2, "up", "model"] == (2, 2 * size)
-    assert not counted(communication, "extra")
-
-
-def test_mini_batches_are_refused():
-    with pytest.raises(ConfigError, match="full_batch"):
-        run_on(task_of("fedaux", encoder="gcn", full_batch=False), "fedaux")

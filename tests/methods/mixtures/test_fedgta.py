@@ -10,8 +10,7 @@ from divided import random_task
 from feddep.federation.client import Update
 from feddep.methods.mixtures import FedGTAParameters
 from feddep.methods.mixtures.fedgta import FedGTAClient, FedGTAServer
-from method_tasks import counted, run_on, task_of
-from mixing import client_of, same_models
+from mixing import client_of
 
 
 def softmax(row):
@@ -82,25 +81,3 @@ def test_the_server_mixes_similar_clients_by_confidence():
     assert [float(server.weights_for(k)["w"]) for k in range(3)] == pytest.approx(
         [(0 * 2 + 2 * 6) / 8, 1.0, 12 / 8]
     )
-
-
-@pytest.mark.parametrize("encoder", ["sage", "gcn"])
-def test_clients_that_resemble_nobody_train_alone(encoder: str):
-    options = {
-        "optimizer_state": "kept",
-        "encoder": encoder,
-        "full_batch": encoder == "gcn",
-        "evaluation": "owners",
-    }
-    same_models(
-        run_on(task_of("fedgta", **options), "fedgta", threshold=1.0),
-        run_on(task_of("local", **options), "local"),
-        "before",
-        "after",
-    )
-
-
-def test_what_is_sent_beside_the_weights():
-    result = run_on(task_of("fedgta", rounds=2), "fedgta", orders=5)
-    sent = counted(result.communication, "extra")
-    assert sent == {(client, "up", "extra"): (2, 2 * (2 * 5 * 4 * 4 + 8)) for client in range(3)}

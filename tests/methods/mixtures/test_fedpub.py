@@ -1,6 +1,5 @@
 """FED-PUB: masks, regularisers and mixture against their formulas."""
 
-import dataclasses
 import math
 
 import numpy as np
@@ -12,7 +11,7 @@ from feddep.federation.client import Update
 from feddep.methods.mixtures import FedPubParameters
 from feddep.methods.mixtures.fedpub import FedPubClient, is_mask, masked, random_graph
 from feddep.methods.mixtures.mixing_server import SimilarityServer
-from method_tasks import counted, run_on, task_of
+from method_tasks import run_on, task_of
 from mixing import client_of
 
 FIELD = {"encoder": "gcn", "full_batch": True, "evaluation": "owners"}
@@ -81,19 +80,6 @@ def test_as_released_nothing_is_regularised():
     released = run_on(task, "fedpub", lambda1=0.0, regularizers="released")
     written = run_on(task, "fedpub", lambda1=0.0)
     assert released.history.losses == without.history.losses != written.history.losses
-
-
-def test_masks_stay_and_the_function_is_sent():
-    seen = []
-    task = task_of("fedpub", rounds=2, **FIELD)
-    observers = (lambda *message: seen.append(message),)
-    communication = run_on(dataclasses.replace(task, observers=observers), "fedpub").communication
-    assert not [name for *_, payload in seen for name in payload if is_mask(name)]
-    assert counted(communication, "extra") == {
-        (client, "up", "extra"): (2, 2 * 4 * 4) for client in range(3)
-    }
-    size = 4 * (64 * 16 + 16 + 16 * 4 + 4)
-    assert counted(communication, "model")[0, "up", "model"] == (2, 2 * size)
 
 
 def test_the_function_is_what_the_masked_model_gives_for_the_random_graph():

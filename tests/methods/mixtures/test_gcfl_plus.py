@@ -10,10 +10,6 @@ import torch
 from feddep.federation.client import Update
 from feddep.methods.mixtures import GCFLPlusParameters
 from feddep.methods.mixtures.gcfl_plus import ClusteringServer, minimum_cut, time_warping
-from method_tasks import counted, run_on, task_of
-from mixing import same_models
-
-FIELD = {"encoder": "gcn", "full_batch": True, "evaluation": "owners", "optimizer_state": "kept"}
 
 
 def warped(a, b):
@@ -95,25 +91,3 @@ def test_a_cluster_that_moves_together_or_hardly_stays(parameters):
 def test_after_a_split_norms_are_collected_anew():
     found = rounds(10, norms=(1.0, 1.0, 1.0, 9.0), epsilon1=9.0)
     assert [len(clusters) for clusters in found] == [1] * 4 + [2] * 3 + [3] * 3
-
-
-@pytest.mark.parametrize("encoder", ["gcn", "mlp"])
-def test_without_a_split_it_is_fedavg(encoder):
-    options = {**FIELD, "encoder": encoder}
-    same_models(
-        run_on(task_of("gcfl_plus", **options), "gcfl_plus"),
-        run_on(task_of("fedavg", **options), "fedavg"),
-        "before",
-        "after",
-    )
-
-
-def test_all_but_the_last_layer_may_be_exchanged():
-    for shared, size in (("all", 64 * 16 + 16 + 16 * 4 + 4), ("hidden", 64 * 16 + 16)):
-        communication = run_on(
-            task_of("gcfl_plus", rounds=2, **FIELD), "gcfl_plus", shared=shared
-        ).communication
-        assert counted(communication, "model")[1, "up", "model"] == (2, 2 * 4 * size)
-        assert counted(communication, "extra") == {
-            (client, "up", "extra"): (2, 16) for client in range(3)
-        }

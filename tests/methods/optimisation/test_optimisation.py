@@ -17,20 +17,7 @@ from feddep.methods.optimisation import ServerOptimizerParameters
 from feddep.methods.optimisation.fedopt import AdaptiveServer
 from feddep.methods.optimisation.fedprox import ProximalClient
 from feddep.methods.optimisation.scaffold import ScaffoldClient, controls, with_control
-from feddep.utils.errors import ConfigError
 from method_tasks import run_on, task_of
-
-
-def curve(result):
-    return result.curve["loss"], result.curve["test"]
-
-
-def test_without_their_terms_they_are_fedavg():
-    plain = curve(run_on(task_of("fedavg"), "fedavg"))
-    assert curve(run_on(task_of("fedprox"), "fedprox", mu=0.0)) == plain
-    alone = task_of("fedavg", clients=1)
-    expected, found = run_on(alone, "fedavg"), run_on(alone, "scaffold")
-    np.testing.assert_allclose(found.curve["loss"], expected.curve["loss"], rtol=1e-4)
 
 
 def test_the_proximal_gradient_is_that_of_its_formula():
@@ -120,11 +107,6 @@ def test_scaffold_corrects_what_it_says():
     client.load(state)
     for weight, found in zip(model.parameters(), client.learner.correction(model), strict=True):
         torch.testing.assert_close(found, torch.full_like(weight, 1.5))
-
-
-def test_scaffold_needs_plain_sgd():
-    with pytest.raises(ConfigError):
-        run_on(task_of("scaffold", optimizer="adam"), "scaffold")
 
 
 GENERATOR = {"generator_local_epochs": 1, "generator_federated_epochs": 1, "generator_width": 8}

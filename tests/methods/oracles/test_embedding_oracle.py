@@ -50,13 +50,6 @@ def test_a_node_gets_the_mean_of_what_other_clients_computed_for_its_neighbours(
     assert 0 < some < graph.num_nodes
 
 
-def test_one_client_lacks_nothing():
-    task = task_of("feddep_oracle", clients=1)
-    ours, theirs = run(task), unmended(task)
-    assert ours.curve["loss"] == theirs.curve["loss"]
-    assert ours.curve["test"] == theirs.curve["test"]
-
-
 def test_the_truth_reaches_the_classifier_and_each_encoder_has_its_own():
     losses = [
         outcome.curve["loss"][-1]
@@ -79,13 +72,3 @@ def test_pretraining_is_feddep_s_own():
         registry.find(name).steps(parameters_of(name)) for name in ("feddep_oracle", "feddep")
     )
     assert tuple(ours) == tuple(theirs[:1])
-
-
-def test_the_classifier_and_a_federated_encoder_are_counted():
-    assert {row["kind"] for row in run().communication} == {"model", "training", "validation"}
-    assert {row["kind"] for row in run(encoder="federated").communication} == {
-        "model",
-        "encoder",
-        "training",
-        "validation",
-    }

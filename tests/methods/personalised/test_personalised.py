@@ -28,9 +28,8 @@ from feddep.methods.personalised.moon import ContrastiveClient, embeddings
 from feddep.training.config import TrainingConfig
 from feddep.training.history import History
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError
 from graphs import random_graph
-from method_tasks import counted, run_on
+from method_tasks import run_on
 
 ROUNDS, RATE = 4, 0.1
 SETTING = TrainingConfig(
@@ -96,24 +95,6 @@ def shifted(model: Any, by: float) -> dict[str, torch.Tensor]:
     }
 
 
-def test_without_tuning_it_is_fedavg_and_with_nothing_else_local():
-    plain, alone = judged("fedavg", task(dropout=0.5)), judged("local", task(dropout=0.5))
-    without = judged("fedavg_finetuned", task(dropout=0.5), tuning_rounds=0)
-    assert (without.before, without.after) == (plain.before, plain.after)
-    assert judged("fedavg_finetuned", task(dropout=0.5), tuning_rounds=ROUNDS).after == alone.after
-
-
-def test_nothing_is_sent_while_it_tunes():
-    result, plain = run_on(task(), "fedavg_finetuned", tuning_rounds=1), judged("fedavg")
-    assert result.history.after[: ROUNDS - 1] == plain.after[: ROUNDS - 1]
-    assert result.history.before[-1] == result.history.after[-1]
-    sent = counted(result.communication, "model")
-    size = 4 * sum(weight.numel() for weight in task().new_model().parameters())
-    for client in range(3):
-        assert sent[client, "up", "model"] == (ROUNDS - 1, (ROUNDS - 1) * size)
-        assert sent[client, "down", "model"] == (ROUNDS, ROUNDS * size)
-
-
 @pytest.mark.parametrize("encoder", ["gcn", "gat", "sage"])
 def test_the_last_layer_of_fedper_stays(encoder: str):
     crossed = []
@@ -126,10 +107,6 @@ def test_the_last_layer_of_fedper_stays(encoder: str):
     assert {tuple(sent) for kind, sent in crossed if kind == "model"} == {tuple(first)}
     assert list(upper_weights(given.new_model(), 1)) == names[len(first) :]
     assert list(upper_weights(given.new_model(), 9)) == names
-
-
-def test_fedper_of_one_layer_is_local():
-    assert judged("fedper", task(layers=1)).after == judged("local", task(layers=1)).after
 
 
 def test_ditto_without_pull_is_local_and_what_it_sends_is_fedavg():
@@ -159,12 +136,6 @@ def test_dittos_personal_steps_are_its_equation():
     torch.testing.assert_close(flat(client.model.parameters()), v, rtol=1e-4, atol=1e-6)
 
 
-def test_without_contrast_moon_is_fedavg():
-    plain, moon = judged("fedavg", task(dropout=0.5)), judged("moon", task(dropout=0.5), mu=0.0)
-    assert (moon.before, moon.after) == (plain.before, plain.after)
-    assert judged("moon", mu=5.0).losses != judged("fedavg").losses
-
-
 def test_the_contrast_is_its_formula():
     given = task()
     client = client_of(
@@ -185,23 +156,6 @@ def test_the_contrast_is_its_formula():
         terms.append(-np.log(to_received / (to_received + to_previous)))
     client.previous = previous  # that of the round before, as it was while the client trained
     assert float(client.contrast(client.model, z, z)) == pytest.approx(2 * np.mean(terms), rel=1e-4)
-
-
-def test_fedproto_without_weight_is_local():
-    assert judged("fedproto", prototype_weight=0.0).after == judged("local").after
-    assert judged("fedproto").losses != judged("local").losses
-
-
-def test_only_prototypes_are_sent():
-    sent = counted(run_on(task(), "fedproto").communication)
-    for client in range(3):
-        assert sent[client, "up", "model"] == (ROUNDS, ROUNDS * 4 * (3 * 8 + 3))
-        assert sent[client, "down", "model"] == (ROUNDS + 1, (ROUNDS + 1) * 4 * (3 * 8 + 3))
-        assert {kind for number, _, kind in sent if number == client} == {
-            "model",
-            "training",
-            "validation",
-        }
 
 
 def test_a_clients_prototypes_and_their_pull_are_their_formulas():
@@ -349,11 +303,3 @@ def test_fedala_mixes_upper_layers_only_and_draws_a_share():
         judged("fedala", mixing_share=0.2, mixing_rate=30.0).losses
         != judged("fedala", mixing_rate=30.0).losses
     )
-
-
-@pytest.mark.parametrize("name", ["moon", "fedproto"])
-def test_embeddings_need_a_hidden_layer_and_full_batches(name: str):
-    with pytest.raises(ConfigError, match="layers"):
-        run_on(task(layers=1), name)
-    with pytest.raises(ConfigError, match="full_batch"):
-        run_on(task(full_batch=False), name)
