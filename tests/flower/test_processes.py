@@ -13,6 +13,7 @@ from flower_tasks import cut, small_task
 from feddep import api
 from feddep.flower import FederationError
 from feddep.flower.__main__ import compared, main
+from feddep.flower.certificates import make_certificate
 from feddep.flower.processes import APP, LocalFederation
 from feddep.utils.files import read_arrays, read_json, write_arrays
 from method_tasks import task_of
@@ -92,13 +93,18 @@ def test_a_client_that_dies_stops_the_run_with_one_sentence(tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-def test_a_client_with_the_key_of_another_is_not_let_in(tmp_path, monkeypatch):
+@pytest.mark.parametrize("file", ["superlink.pem", "node.key"])
+def test_a_client_with_another_authority_or_the_key_of_another_is_not_let_in(
+    tmp_path, monkeypatch, file
+):
     cut(task_of("fedavg", clients=2, rounds=1), tmp_path)
+    make_certificate(tmp_path / "other.key", [tmp_path / "superlink.pem"])
     start = LocalFederation._start_supernode
 
     def start_one_wrong(local, number):
         if number == 1:
-            shutil.copy(tmp_path / "client0" / "node.key", tmp_path / "client1" / "node.key")
+            of_another = tmp_path if file == "superlink.pem" else tmp_path / "client0"
+            shutil.copy(of_another / file, tmp_path / "client1" / file)
         start(local, number)
 
     monkeypatch.setattr(LocalFederation, "_start_supernode", start_one_wrong)
