@@ -13,10 +13,10 @@ from feddep.config.loading import Config, merged, validate
 from feddep.config.models import Configuration, Dataset, Synthetic
 from feddep.datasets import own_files, synthetic
 from feddep.datasets.public_graphs import REGISTRY
-from feddep.experiment import plan
+from feddep.experiment import keys, plan
 from feddep.experiment.plan import Run, one_run
 from feddep.graph import partition, partitioners, scaling, split
-from feddep.methods import registry
+from feddep.methods import plugins, registry
 from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
 from graphs import PLANNED_CONFIG as RAW
@@ -220,6 +220,18 @@ def test_the_revision_of_a_method_is_in_its_keys(monkeypatch: pytest.MonkeyPatch
     assert moved() == set()
     changed_methods(monkeypatch, fedavg=dataclasses.replace(method, revision=2))
     assert moved() == {"fedavg", "tiny fedavg"}
+
+
+def test_the_identity_of_an_encoder_is_in_the_steps_that_read_it(monkeypatch: pytest.MonkeyPatch):
+    def identity_of(method="", function="", encoder="", partitioner=""):
+        return {"encoder": encoder}
+
+    run = one_run(validate(RAW), "answers_bayes", 5)
+    _, parameters, (step,) = run.method.configured
+    monkeypatch.setattr(plugins, "identity_of", identity_of)
+    for each, known in ((step, "sage"), (dataclasses.replace(step, setting=()), "")):
+        found = keys.step_specification(run.specification, each, parameters, {})
+        assert found["revisions"]["encoder"] == known
 
 
 def test_the_data_is_in_every_key_of_its_dataset(monkeypatch: pytest.MonkeyPatch):

@@ -176,11 +176,7 @@ class Fusions:
 
     def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
         if z is None:
-            return (
-                hidden
-                if not self.chained
-                else hidden + self.fused(k, hidden.new_zeros(1, self.fusions[0].shape[0]))
-            )
+            z = hidden.new_zeros(1, self.fusions[0].shape[0])
         return hidden.add_(self.fused(k, z))
 
 

@@ -19,6 +19,7 @@ from feddep.methods.distilled.adafgl import (
     with_loops,
 )
 from feddep.training.evaluator import Evaluator
+from graphs import random_graph
 from method_tasks import run_on
 
 GCN = {"encoder": "gcn", "full_batch": True, "rounds": 4}
@@ -59,6 +60,21 @@ def test_the_score_is_that_of_label_propagation():
     train, labels = torch.tensor([0, 3, 1, 2]), torch.tensor([0, 0, 1, 1])
     assert homophily_score(path, labels, train, 2) == 1.0  # nodes 1 and 2 are asked, beside 0 and 3
     assert homophily_score(path, torch.tensor([0, 1, 0, 1]), train, 2) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_score_spreads_labels_by_halves(seed: int):
+    graph = random_graph(80, 160, seed=seed)
+    a, labels = torch.from_numpy(graph.adjacency.toarray()), torch.from_numpy(graph.labels)
+    train = torch.from_numpy(np.random.default_rng(seed).permutation(80))
+    start = np.full((80, 3), 1 / 3)
+    start[train[:40]] = np.eye(3)[graph.labels[train[:40]]]
+    y = start
+    for _ in range(10):
+        y = 0.5 * with_loops(a).numpy() @ y + 0.5 * start
+        y[train[:40]] += start[train[:40]]
+    expected = (y.argmax(axis=1) == graph.labels)[train[40:]].mean()
+    assert homophily_score(a, labels, train, 3) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("score", [0.0, 0.3, 1.0])

@@ -207,6 +207,8 @@ def test_fusions_are_their_equation(name: str, layout: str):
     )
     expected = full(last, rectified) + added[1]
     torch.testing.assert_close(full(model, graph, z), expected, rtol=1e-4, atol=1e-5)
+    without, zeros = full(model, graph), full(model, graph, torch.zeros_like(z))
+    torch.testing.assert_close(without, zeros, rtol=1e-4, atol=1e-5)
     trees = sample_trees(graph, np.arange(7), (2, 2), np.random.default_rng(0))
     torch.testing.assert_close(
         model(trees, MendedTable(graph.features, z, graph.degrees)), expected, rtol=1e-4, atol=1e-5

@@ -156,6 +156,8 @@ def test_the_task_loss_is_that_of_the_wholly_mended_graph():
     logits = Evaluator(mended).logits(trainer.classifier)[train]
     torch.testing.assert_close(ours, cross_entropy(logits, torch.from_numpy(graph.labels[train])))
     assert torch.autograd.grad(ours, whole.features)[0].any()
+    trainer._labels = torch.zeros_like(trainer._labels)  # class 0 is a label, too
+    assert trainer._task_loss(part_of(whole, near), near, nodes) > 0
 
 
 def test_it_learns_how_many_neighbours_are_missing_and_what_they_are_like():
