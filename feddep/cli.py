@@ -29,6 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser(next(iter(arguments), None)).parse_args(arguments)
     command: Callable[[argparse.Namespace], None] = parsed.function
     plain_output()
+    for stream in (sys.stdout, sys.stderr):  # an encoding may lack characters of tables
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     try:
         command(parsed)
     except KeyboardInterrupt:

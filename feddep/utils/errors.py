@@ -3,7 +3,6 @@ allowed.
 """
 
 import os
-import sys
 import warnings
 from typing import Any
 
@@ -41,12 +40,10 @@ class Notice(UserWarning):
 def plain_output() -> None:
     """Make what a process prints independent of its environment.
 
-    Notices are sentences, without the line of code that says them, characters that a terminal's
-    encoding lacks are question marks, and figures are drawn without a display.
+    Notices are sentences, without the line of code that says them, and figures are drawn without a
+    display.
     """
     os.environ["MPLBACKEND"] = "agg"
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     usual = warnings.formatwarning
 
     def form(message: Any, category: Any, *place: Any, **line: Any) -> str:
