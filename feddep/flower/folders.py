@@ -38,6 +38,7 @@ class Federation:
         clients: number of clients M.
         features: number of node features F.
         classes: number of classes C.
+        nodes: number of nodes of each client, the most that it may report.
         sizes: numbers that the shapes of the method's messages take from each client's subgraph;
             none for most.
     """
@@ -49,6 +50,7 @@ class Federation:
     clients: int
     features: int
     classes: int
+    nodes: list[int]
     sizes: list[int]
 
     @classmethod
@@ -110,6 +112,7 @@ def cut(task: Task, method: Mapping[str, Any], directory: Path) -> Federation:
         clients=len(parts),
         features=task.graph.num_features,
         classes=task.graph.num_classes,
+        nodes=[graph.num_nodes for graph, _ in parts],
         sizes=protocol.sizes_of(task, parameters),
     )
     for folder in (server_folder(directory), *folders):
