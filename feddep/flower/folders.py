@@ -20,6 +20,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
 from feddep.training.task import ClientData, Task
+from feddep.utils.errors import DataError
 from feddep.utils.files import read_json, write_json
 
 THREADS = 1
@@ -58,9 +59,15 @@ class Federation:
         """Read ``federation.json`` of a participant's folder.
 
         Raises:
-            DataError: if it is missing or damaged.
+            DataError: if it is missing or damaged, or another version of this package wrote it.
         """
-        return cls(**read_json(folder / "federation.json"))
+        path = folder / "federation.json"
+        try:
+            return cls(**read_json(path))
+        except TypeError as error:
+            raise DataError(
+                f"{path} describes no federation ({error}); cut the data again"
+            ) from None
 
     def protocol(self, number: int = -1, part: ClientData | None = None) -> protocols.Protocol:
         """The method as a participant runs it: a client with its part of the data, or the server
