@@ -55,9 +55,10 @@ def schema_of(model: nn.Module) -> Schema:
 class Boundary:
     """Lets declared messages pass, counts them, and refuses all else.
 
-    A method declares up front what its messages hold.  Only floating-point tensors of exactly the
-    declared names and shapes pass; adjacency and labels are integers and features are not declared,
-    so none of them can.  The receiver gets a copy: sender and receiver never share memory.
+    A method declares up front what its messages hold.  Only dense tensors of floating-point numbers
+    with exactly the declared names and shapes pass; adjacency and labels are integers and features
+    are not declared, so none of them can.  The receiver gets a copy: sender and receiver never
+    share memory.
 
     Attributes:
         communication: the count of all that has passed.
@@ -116,10 +117,11 @@ class Boundary:
         if found != expected:
             raise BoundaryError(f"a message of kind {kind!r} may hold {expected} but holds {found}")
         for name, tensor in payload.items():
-            if not tensor.is_floating_point():
+            dense = tensor.layout == torch.strided and not tensor.is_meta
+            if not (dense and tensor.is_floating_point()):
                 raise BoundaryError(
-                    f"{name!r} of kind {kind!r} is {tensor.dtype}; only floating-point numbers "
-                    "may cross"
+                    f"{name!r} of kind {kind!r} is {tensor.dtype}, {tensor.layout}, on "
+                    f"{tensor.device}; only dense tensors of floating-point numbers may cross"
                 )
         received = {name: tensor.detach().clone() for name, tensor in payload.items()}
         self.communication.count(

@@ -20,6 +20,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
 from feddep.training.task import ClientData, Task
+from feddep.utils.errors import DataError
 from feddep.utils.files import read_json, write_json
 
 THREADS = 1
@@ -38,6 +39,7 @@ class Federation:
         clients: number of clients M.
         features: number of node features F.
         classes: number of classes C.
+        nodes: number of nodes of each client, the most that it may report.
         sizes: numbers that the shapes of the method's messages take from each client's subgraph;
             none for most.
     """
@@ -49,6 +51,7 @@ class Federation:
     clients: int
     features: int
     classes: int
+    nodes: list[int]
     sizes: list[int]
 
     @classmethod
@@ -56,9 +59,15 @@ class Federation:
         """Read ``federation.json`` of a participant's folder.
 
         Raises:
-            DataError: if it is missing or damaged.
+            DataError: if it is missing or damaged, or another version of this package wrote it.
         """
-        return cls(**read_json(folder / "federation.json"))
+        path = folder / "federation.json"
+        try:
+            return cls(**read_json(path))
+        except TypeError as error:
+            raise DataError(
+                f"{path} describes no federation ({error}); cut the data again"
+            ) from None
 
     def protocol(self, number: int = -1, part: ClientData | None = None) -> protocols.Protocol:
         """The method as a participant runs it: a client with its part of the data, or the server
@@ -110,6 +119,7 @@ def cut(task: Task, method: Mapping[str, Any], directory: Path) -> Federation:
         clients=len(parts),
         features=task.graph.num_features,
         classes=task.graph.num_classes,
+        nodes=[graph.num_nodes for graph, _ in parts],
         sizes=protocol.sizes_of(task, parameters),
     )
     for folder in (server_folder(directory), *folders):

@@ -4,19 +4,16 @@ interface.
 
 import json
 import os
-import signal
+import secrets
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 import feddep
-from feddep.flower import FederationError
+from feddep.flower import FederationError, guard
 from feddep.flower.certificates import make_certificate, make_node_key
 from feddep.flower.folders import Federation, client_folder, server_folder
 from feddep.flower.wire import LOOPBACK, CountingPort, free_port, listens
@@ -31,7 +28,7 @@ _START = 180
 
 class LocalFederation:
     """A SuperLink and SuperNodes, each with its own folder, FLWR_HOME and process group; a context
-    in which they run.
+    in which they run.  They end with this process, even where it is killed.
 
     With TLS, the SuperLink has a certificate made for this federation, and takes only SuperNodes
     whose public keys it was given. Every SuperNode connects through a port that counts its bytes.
@@ -56,6 +53,7 @@ class LocalFederation:
             client_folder(directory.absolute(), number) for number in range(self.federation.clients)
         ]
         self._tls = tls
+        self._mark = secrets.token_hex(16)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._ports: list[CountingPort] = []
 
@@ -65,6 +63,11 @@ class LocalFederation:
         Raises:
             FederationError: if the SuperLink does not start, or does not take a SuperNode's key.
         """
+        self._guard = subprocess.Popen(
+            [sys.executable, "-P", guard.__file__, self._mark],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
         try:
             self._start_superlink()
             self._register()
@@ -76,27 +79,11 @@ class LocalFederation:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        """End all processes and what they have started, the SuperNodes first."""
-        running = [process for process in self._processes.values() if process.poll() is None]
-        # In process groups of their own; a ServerApp whose SuperLink has gone may wait for it
-        # without end.
-        apps = [
-            app
-            for process in running
-            for app in psutil.Process(process.pid).children(recursive=True)
-        ]
-        for process in reversed(self._processes.values()):
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
+        """End all processes and what they have started."""
+        guard.end(self._mark)
         for process in self._processes.values():
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(10)
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        for app in apps:
-            with suppress(psutil.NoSuchProcess):
-                app.kill()
+        self._guard.communicate()
         for port in self._ports:
             port.close()
 
@@ -247,7 +234,7 @@ class LocalFederation:
         with (folder / f"{name.rstrip('0123456789')}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen(
                 [str(Path(sys.executable).parent / program), *options],
-                env=_environment(folder),
+                env={**_environment(folder), guard.MARK: self._mark},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -5,6 +5,7 @@ import time
 
 import torch
 from flwr.app import Message
+from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from feddep.federation.boundary import Boundary, BoundaryError, Payload, numbers
@@ -17,6 +18,8 @@ from feddep.training.evaluation import ClassCounts, CorrectCount
 
 LARGEST = 1e6
 """No number of a client's model is larger in size: what is has diverged, or is made up."""
+_MARGIN = 60
+"""Seconds that a message is kept beyond the time that its answer is waited for."""
 
 
 class Courier:
@@ -81,7 +84,7 @@ class Courier:
         # The first message is the same for all.
         payloads = [self._messages[client or 0] for client in nodes.values()]
         sent = [
-            Message(pack(each, facts), node, ROUND, ttl=self._patience)
+            Message(pack(each, facts), node, ROUND, ttl=self._patience + _MARGIN)
             for node, each in zip(nodes, payloads, strict=True)
         ]
         waiting = dict(zip(self._grid.push_messages(sent), nodes, strict=True))
@@ -93,9 +96,9 @@ class Courier:
                 client, answer = self._read(reply, nodes[node])
                 answers[client], self._nodes[node] = answer, client
             time.sleep(self._poll if waiting else 0)
-        if missing := ", ".join(str(client) for client in self._clients if client not in answers):
+        if missing := [f"client {i}" for i in self._clients if i not in answers]:
             raise FederationError(
-                f"clients {missing} did not answer {self.when} within {self._patience:g} seconds"
+                f"{', '.join(missing)} did not answer {self.when} within {self._patience:g} seconds"
             )
         return answers
 
@@ -109,10 +112,12 @@ class Courier:
         end = time.monotonic() + self._patience
         while len(nodes := list(self._grid.get_nodes())) < len(self._clients):
             if time.monotonic() > end:
-                names = ", ".join(sorted(node.name or "one" for node in nodes)) or "none"
+                names = {node.name for node in nodes}
+                missing = [f"client {i}" for i in self._clients if f"client{i}" not in names]
+                if "" in names:  # without keys, so that the others have none either
+                    missing = [f"{len(self._clients) - len(nodes)} of {len(self._clients)} clients"]
                 raise FederationError(
-                    f"of {len(self._clients)} clients, {names} connected within "
-                    f"{self._patience:g} seconds"
+                    f"{', '.join(missing)} did not connect within {self._patience:g} seconds"
                 )
             time.sleep(self._poll)
         return {
@@ -126,13 +131,15 @@ class Courier:
         """
         who = "a SuperNode" if known is None else f"client {known}"
         if reply.has_error():
+            away = reply.error.code == ErrorCode.NODE_UNAVAILABLE
             raise FederationError(
-                f"{who} failed {self.when}: {_sentence_of(reply.error.reason or '')}"
+                f"{who} {'did not answer' if away else 'failed'} {self.when}: "
+                f"{_sentence_of(reply.error.reason or '')}"
             )
         try:
             answer, facts = unpack(reply.content)
             client, number = facts["client"], facts["round"]
-        except (ValueError, KeyError, TypeError) as error:
+        except Exception as error:  # of whatever reads bytes that may be made up
             raise FederationError(f"{who} sent no answer {self.when}: {error}") from None
         if (
             not isinstance(client, int)
@@ -158,9 +165,10 @@ class RemoteClient(Client):
     checked says nothing.
     """
 
-    def __init__(self, number: int, courier: Courier, boundary: Boundary) -> None:
-        """Set up the server's view of client ``number``."""
+    def __init__(self, number: int, size: int, courier: Courier, boundary: Boundary) -> None:
+        """Set up the server's view of client ``number``, which has ``size`` nodes."""
         self.number = number
+        self._size = size
         self._nodes: dict[str, float] = {}  # that a kind of report is about
         self._courier = courier
         self._boundary = boundary
@@ -188,8 +196,8 @@ class RemoteClient(Client):
 
         Raises:
             FederationError: if it does not answer, or sends something else than was declared, or
-                numbers that cannot be: not finite, larger than :data:`LARGEST`, more nodes right
-                than there are, or of other nodes than the round before.
+                numbers that cannot be: not finite, larger than :data:`LARGEST`, more nodes than it
+                has, more right than there are, or of other nodes than the round before.
         """
         sent = self._courier.answer(self.number).get(kind, {})
         where = f"client {self.number} sent {self._courier.when} what may not cross the boundary:"
@@ -214,8 +222,12 @@ class RemoteClient(Client):
                 )
         if kind in REPORTS:
             nodes, right = float(payload["nodes"]), float(payload.get("correct", torch.zeros(())))
-            if not nodes.is_integer() or not right.is_integer() or right > nodes:
-                raise FederationError(f"{where} kind {kind} tells of {right:g} of {nodes:g} nodes")
+            whole = nodes.is_integer() and right.is_integer()
+            if not whole or not right <= nodes <= self._size:
+                raise FederationError(
+                    f"{where} kind {kind} tells of {right:g} of {nodes:g} nodes, of which there "
+                    f"are {self._size}"
+                )
             if nodes != self._nodes.setdefault(kind, nodes):
                 raise FederationError(
                     f"{where} kind {kind} is of {nodes:g} nodes, and was of {self._nodes[kind]:g}"

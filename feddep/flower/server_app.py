@@ -49,7 +49,7 @@ def train(grid: Grid, federation: Federation, folder: Path, patience: float) -> 
     model, may_cross, exchanges = protocol.new_model(), protocol.may_cross(), protocol.exchanges()
     boundary = Boundary(may_cross)
     courier = Courier(grid, federation, len(exchanges), patience)
-    clients = [RemoteClient(i, courier, boundary) for i in range(federation.clients)]
+    clients = [RemoteClient(i, n, courier, boundary) for i, n in enumerate(federation.nodes)]
     for exchange in exchanges:
         for client in clients:
             courier.put(client.number, {})

@@ -192,11 +192,11 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
         seconds; trained_rounds; best_round (mean over clients where each has a model of its own);
         undertrained: whether the best round is among the last 5 % of the rounds, or of several
         models those of most are; stalled: whether it is no better than a constant answer;
-        client_accuracies: list of the clients' own test accuracies where each has its own model,
-        else empty; worst_client, the least of them, and client_spread, their standard deviation
-        (that of a population), NaN where there are none; seconds_before, of all that was made for
-        it.  Where owners judged, accuracies and macro_f1 are those of the models that they would
-        use; macro_f1 is NaN where it was not recorded.
+        client_accuracies: list of the test accuracies of clients with test nodes where each has its
+        own model, else empty; worst_client, the least of them, and client_spread, their standard
+        deviation (that of a population), NaN where there are none; seconds_before, of all that was
+        made for it.  Where owners judged, accuracies and macro_f1 are those of the models that they
+        would use; macro_f1 is NaN where it was not recorded.
     """
     recorded = _as_owners_choose(recorded)
     best = [np.atleast_1d(json.loads(text)) for text in recorded["best_round"]]
@@ -205,7 +205,8 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
         100 * (number - those) < _LATE * number for those, number in zip(best, rounds, strict=True)
     ]
     accuracies = [
-        [] if pd.isna(text) else json.loads(text) for text in recorded["client_accuracies"]
+        [] if pd.isna(text) else [each for each in json.loads(text) if not math.isnan(each)]
+        for text in recorded["client_accuracies"]
     ]
     return recorded[["key", *KEYS, *_MEASURED]].assign(
         trained_rounds=rounds,

@@ -22,7 +22,7 @@ from feddep.training.evaluation import GlobalAccuracy, macro_f1, share, total
 from feddep.training.evaluator import Evaluator
 from feddep.training.history import History
 from feddep.utils import seeding
-from feddep.utils.errors import Notice, PartitionError
+from feddep.utils.errors import ConfigError, Notice, PartitionError
 
 ClientData = tuple[Graph, Split]
 """A client's subgraph and its training, validation and test nodes."""
@@ -143,6 +143,18 @@ class Task:
         if self.partition is None:
             raise PartitionError(f"{self.name} needs a partition of the graph, but none was given")
         return self.partition
+
+    def check_hidden(self) -> None:
+        """Make sure that classifiers have embeddings, the inputs of their last layer.
+
+        Raises:
+            ConfigError: if they have a single layer, which reads the features.
+        """
+        if self.setting.layers < 2:
+            raise ConfigError(
+                f"layers is {self.setting.layers} (key settings), but {self.name} needs a hidden "
+                "layer, so at least 2"
+            )
 
     def subgraphs(self) -> list[ClientData]:
         """Each client's induced subgraph and its share of the split, in the subgraph's own node

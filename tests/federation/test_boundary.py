@@ -24,7 +24,9 @@ def test_what_is_declared_passes_and_is_counted():
         ("model", {"w": torch.zeros(2, 4)}, "may hold"),
         ("model", {"w": torch.zeros(2, 3), "x": torch.zeros(1)}, "may hold"),
         ("model", {}, "may hold"),
-        ("model", {"w": torch.zeros(2, 3, dtype=torch.int64)}, "only floating-point"),
+        ("model", {"w": torch.zeros(2, 3, dtype=torch.int64)}, "int64"),
+        ("model", {"w": torch.zeros(2, 3).to_sparse()}, "sparse_coo"),
+        ("model", {"w": torch.zeros(2, 3, device="meta")}, "meta"),
     ],
 )
 def test_all_else_is_refused_and_not_counted(kind, payload, reason):

@@ -6,8 +6,9 @@ import pytest
 from flower_tasks import cut, small_task
 
 from feddep.flower import FederationError, folders
-from feddep.flower.folders import client_folder, read_part, server_folder
+from feddep.flower.folders import Federation, client_folder, read_part, server_folder
 from feddep.utils.errors import DataError
+from feddep.utils.files import read_json, write_json
 
 
 def test_the_server_gets_no_data(tmp_path):
@@ -32,6 +33,17 @@ def test_the_folder_of_another_client_or_federation_is_refused(tmp_path):
     other = cut(small_task(), tmp_path / "other")
     with pytest.raises(DataError):
         read_part(client_folder(tmp_path, 2), other, 2)
+
+
+@pytest.mark.parametrize("nodes", [{}, {"nodes": [1, 2, 3], "more": 1}])
+def test_a_description_with_other_entries_is_refused(tmp_path, nodes):
+    cut(small_task(), tmp_path)
+    file = server_folder(tmp_path) / "federation.json"
+    described = read_json(file)
+    del described["nodes"]
+    write_json(file, {**described, **nodes})
+    with pytest.raises(DataError):
+        Federation.load(server_folder(tmp_path))
 
 
 @pytest.mark.parametrize("method", [{"name": "fedgnn"}, {"name": "feddep", "encoder": "federated"}])

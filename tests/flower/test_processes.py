@@ -3,6 +3,10 @@ start.
 """
 
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -88,8 +92,47 @@ def test_a_client_that_dies_stops_the_run_with_one_sentence(tmp_path, monkeypatc
     ):
         local.run(app=app.parent)
     assert not (tmp_path / "server/outcome.json").exists()
-    homes = [process.info["environ"] or {} for process in psutil.process_iter(["environ"])]
-    assert not [home for home in homes if home.get("FLWR_HOME", "").startswith(str(tmp_path))]
+    assert not of_federation(tmp_path)
+
+
+def of_federation(folder):
+    """The processes of a federation in a folder, or of one participant."""
+    return [
+        process
+        for process in psutil.process_iter(["environ", "cmdline"])
+        if (process.info["environ"] or {}).get("FLWR_HOME", "").startswith(str(folder))
+    ]
+
+
+def wait_until(condition):
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_all_processes_end_with_the_one_that_has_started_them(tmp_path, number):
+    cut(task_of("fedavg", clients=2, rounds=500), tmp_path)
+    with subprocess.Popen([sys.executable, "-m", "feddep.flower", "train", tmp_path]) as process:
+        wait_until(
+            lambda: any("flwr-clientapp" in str(p.info["cmdline"]) for p in of_federation(tmp_path))
+        )
+        process.send_signal(number)
+    assert process.returncode == -number
+    wait_until(lambda: not of_federation(tmp_path))
+
+
+@pytest.mark.slow
+def test_a_client_that_is_stopped_is_named(tmp_path):
+    cut(task_of("fedavg", clients=2, rounds=1), tmp_path)
+    with LocalFederation(tmp_path) as local:
+        for process in of_federation(tmp_path / "client1"):
+            process.suspend()
+        with pytest.raises(FederationError, match="client 1 did not"):
+            local.run(15)
+    assert not of_federation(tmp_path)
 
 
 @pytest.mark.slow

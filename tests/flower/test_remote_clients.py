@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import torch
 from flower_tasks import cut, simulated, small_task, train
+from flwr.app import Array
 
+from feddep.federation.boundary import numbers
 from feddep.flower import FederationError
 from feddep.flower.feddep_protocol import PROTOTYPES
 from feddep.flower.messages import pack, unpack
@@ -119,11 +121,40 @@ def test_what_is_wrong_in_an_exchange_stops_the_run(
     assert not (tmp_path / "server" / "round.safetensors").exists()
 
 
-@pytest.mark.parametrize("absence", ["silent", "away"])
-def test_a_client_that_is_missing_stops_the_run(tmp_path, monkeypatch, absence):
+HUGE = b"\x93NUMPY\1\0v\0{'descr':'<f4','fortran_order':False,'shape':(99999999999999,)}".ljust(127)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("data", [b"", b"PK\3\4", HUGE + b"\n"], ids=["none", "archive", "huge"])
+def test_bytes_that_are_no_tensor_stop_the_run(tmp_path, monkeypatch, data, number):
+    def change(client, when, content):
+        if (client, when) == (1, number):
+            name, array = next(iter(content["model"].items()))
+            content["model"][name] = Array(array.dtype, array.shape, array.stype, data)
+        return content
+
     cut(small_task(), tmp_path)
-    with pytest.raises(FederationError):
-        train(tmp_path, monkeypatch, **{absence: [1]})
+    with pytest.raises(FederationError, match="client 1 "):
+        train(tmp_path, monkeypatch, change)
+
+
+@pytest.mark.parametrize("nodes", [1e300, 1e6, 240, 81])
+def test_a_client_reports_no_more_nodes_than_it_has(tmp_path, monkeypatch, nodes):
+    assert cut(small_task(), tmp_path).nodes[1] == 80
+    first = changed(1, 0, "training", lambda report: {**report, **numbers(nodes=nodes)})
+    with pytest.raises(FederationError, match="client 1 "):
+        train(tmp_path, monkeypatch, first)
+    assert not (tmp_path / "server" / "outcome.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("absence", "named", "who"),
+    [("silent", True, "client 1"), ("away", True, "client 1"), ("away", False, "1 of 3 clients")],
+)
+def test_a_client_that_is_missing_stops_the_run(tmp_path, monkeypatch, absence, named, who):
+    cut(small_task(), tmp_path)
+    with pytest.raises(FederationError, match=f"^{who} did not"):
+        train(tmp_path, monkeypatch, named=named, **{absence: [1]})
 
 
 def test_a_client_of_another_federation_says_so(tmp_path, monkeypatch):

@@ -233,6 +233,7 @@ WRONG: dict[str, dict[str, Any]] = {
     "locsage_plus": {"generator_federated_epochs": 1},
     "fedavg_oracle": {"hops": -1},
     "feddep_wo_dgen": {"depth": 2},
+    "feddep_wo_nfdp": {"fused": "chained"},
     "feddep_joint": {"inference": "generated"},
     "gap": {"epsilon": 8.0},  # a budget takes a delta
     "gap_authors": {"bounding": "both", "encodings": False, "decoder_layers": 3},

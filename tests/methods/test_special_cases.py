@@ -57,6 +57,7 @@ def test_without_its_own_term_it_is_a_simpler_method(
     ("name", "setting", "key"),
     [
         ("fedaux", {**GCN, "full_batch": False}, "full_batch"),
+        ("fedaux", {**GCN, "layers": 1}, "layers"),
         ("feddep", {"encoder": PYG}, "encoder"),
         ("feddep_joint", {**FIELD, "encoder": "sage"}, "full_batch"),
         ("feddep_wo_nfdp", {**FIELD, "encoder": "sage"}, "full_batch"),
@@ -64,6 +65,8 @@ def test_without_its_own_term_it_is_a_simpler_method(
         ("fedgnn", {"encoder": PYG}, "encoder"),
         ("fedgsl", {"layers": 1}, "layers"),
         ("fedproto", {**FIELD, "full_batch": False}, "full_batch"),
+        ("fgssl", {**GCN, "layers": 1}, "layers"),
+        ("gap_authors", {"batch_size": 1}, "batch_size"),
         ("fedproto", {**FIELD, "layers": 1}, "layers"),
         ("fedsage_plus", {"encoder": PYG}, "encoder"),
         ("moon", {**FIELD, "full_batch": False}, "full_batch"),

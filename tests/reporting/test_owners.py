@@ -1,6 +1,7 @@
 """Runs that owners judged: tables have the models that validation nodes choose."""
 
 import json
+import math
 
 import pandas as pd
 import pytest
@@ -51,3 +52,11 @@ def test_validation_nodes_choose_between_before_and_after():
     assert (before["worst_client"], after["worst_client"]) == (0.5, 0.6)
     assert (before["client_spread"], after["client_spread"]) == pytest.approx((0.1, 0.1))
     assert (after["local_before"], after["local_after"]) == (0.6, 0.7)
+
+
+def test_a_client_without_test_nodes_has_no_accuracy():
+    recorded = judged(0.8, 0.7)
+    recorded["client_accuracies"] = json.dumps([[math.nan, math.nan], [0.5, 0.8], [0.7, 0.6]])
+    (run,) = tidy(recorded).to_dict("records")
+    assert run["client_accuracies"] == [0.5, 0.7]
+    assert (run["worst_client"], run["client_spread"]) == pytest.approx((0.5, 0.1))

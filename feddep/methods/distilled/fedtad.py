@@ -88,7 +88,8 @@ def reliability(
     f = sp.diags_array(1 / np.maximum(lengths, 1e-8)) @ f
     cosines = np.asarray(f.multiply(graph.adjacency @ f).sum(axis=1)).ravel()
     of_nodes = (1 + cosines) / (graph.degrees + 1)
-    return np.bincount(graph.labels[train], of_nodes[train], minlength=graph.num_classes)
+    sums = np.bincount(graph.labels[train], of_nodes[train], minlength=graph.num_classes)
+    return sums.astype(np.float64)  # integers, where there is no training node
 
 
 class FedTADClient(Client):

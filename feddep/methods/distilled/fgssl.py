@@ -168,6 +168,7 @@ class FGSSLClient(Client):
 
 def run(task: Task, parameters: FGSSLParameters, steps: Any = None) -> RunResult:
     """FedAvg with taught clients."""
+    task.check_hidden()
     return fedavg.train_on(
         task, task.subgraphs(), partial(FGSSLClient, task=task, params=parameters)
     )

@@ -159,6 +159,9 @@ class WithoutDGenParameters(FedDEPParameters):
 class WithoutNFDPParameters(FedDEPParameters):
     """Those of FedDEP, with `bernoulli_rate` 1, and the noise of DP-SGD."""
 
+    fused: Literal["paper", "authors"] = "authors"
+    """the classifier's layers: as for `feddep`, but for `chained`, whose gradients of single
+    examples DP-SGD cannot clip"""
     bernoulli_rate: Annotated[float, Field(ge=1, le=1)] = 1.0
     """probability r with which the Bernoulli sampler keeps a generated neighbour: it keeps all"""
     sigma: Weight = 2.0

@@ -52,7 +52,6 @@ from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner
 from feddep.training.task import RunResult, Task
 from feddep.utils import seeding
-from feddep.utils.errors import ConfigError
 
 EMBEDDINGS = "embeddings"
 """The kind of message that carries a client's embeddings, up and to the others."""
@@ -197,10 +196,7 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
             features.
     """
     setting, seed, device = task.setting, task.seed, task.device
-    if setting.layers < 2:
-        raise ConfigError(
-            f"layers is {setting.layers}; FedGSL shares inputs of the last of at least 2 layers"
-        )
+    task.check_hidden()
     parts, model = task.subgraphs(), new_model(task, parameters)
     sizes = [{"embeddings": (graph.num_nodes, setting.hidden_channels)} for graph, _ in parts]
     boundary = Boundary(

@@ -89,6 +89,7 @@ def kernel_factor(scores: Tensor, sigma: float) -> Tensor:
 
 def run(task: Task, parameters: FedAuxParameters, steps: Any = None) -> RunResult:
     """GCNs with auxiliary vectors, mixed by the similarity of these."""
+    task.check_hidden()
     return fedavg.train_on(
         task,
         task.subgraphs(),

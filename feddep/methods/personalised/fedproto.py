@@ -23,7 +23,7 @@ from feddep.federation.client import Client, Update
 from feddep.federation.server import Server
 from feddep.methods.basic import fedavg
 from feddep.methods.personalised import FedProtoParameters
-from feddep.methods.personalised.moon import check_hidden, embeddings
+from feddep.methods.personalised.moon import embeddings
 from feddep.training.learner import FullBatchLearner
 from feddep.training.task import RunResult, Task
 
@@ -87,7 +87,7 @@ class PrototypeClient(Client):
 
 def run(task: Task, parameters: FedProtoParameters, steps: Any = None) -> RunResult:
     """A model a client, and prototypes in common."""
-    check_hidden(task)
+    task.check_hidden()
     return fedavg.train_on(
         task,
         task.subgraphs(),

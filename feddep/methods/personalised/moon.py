@@ -25,7 +25,6 @@ from feddep.methods.personalised import MoonParameters
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import FullBatchLearner
 from feddep.training.task import RunResult, Task
-from feddep.utils.errors import ConfigError
 
 
 class ContrastiveClient(Client):
@@ -67,20 +66,7 @@ def embeddings(model: Any, inputs: Evaluator) -> Tensor:
     return model.body(inputs.features, inputs.adjacency)
 
 
-def check_hidden(task: Task) -> None:
-    """Make sure that a model has embeddings.
-
-    Raises:
-        ConfigError: if it has a single layer, which reads the features.
-    """
-    if task.setting.layers < 2:
-        raise ConfigError(
-            f"layers is {task.setting.layers} (key settings), but {task.name} needs a hidden "
-            "layer, so at least 2"
-        )
-
-
 def run(task: Task, parameters: MoonParameters, steps: Any = None) -> RunResult:
     """FedAvg of clients with the contrast."""
-    check_hidden(task)
+    task.check_hidden()
     return fedavg.train_on(task, task.subgraphs(), partial(ContrastiveClient, params=parameters))

@@ -46,6 +46,7 @@ from feddep.training.evaluation import Counts, GlobalAccuracy, macro_f1, share
 from feddep.training.history import History
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
+from feddep.utils.errors import ConfigError
 
 VALIDATION, TEST, ALL = (
     "validation representations",
@@ -141,7 +142,16 @@ def run_gap(task: Task, parameters: PerturbedParameters, steps: Any = None) -> R
 
 
 def run_gap_authors(task: Task, parameters: GAPAuthorsParameters, steps: Any = None) -> RunResult:
-    """GAP by its authors' code: a node is no neighbour of its own, and both networks are theirs."""
+    """GAP by its authors' code: a node is no neighbour of its own, and both networks are theirs.
+
+    Raises:
+        ConfigError: if batches are of one node, which cannot be normalised.
+    """
+    if task.setting.batch_size < 2:
+        raise ConfigError(
+            f"batch_size is {task.setting.batch_size} (key settings), but {task.name} normalises "
+            "batches, which takes at least 2 nodes"
+        )
     return _run_perturbed(task, parameters, "gap_authors", "gin", "no_weights", own=False)
 
 

@@ -59,9 +59,7 @@ def test_reliability_is_its_sum(topology: str):
 
 def server_of(task: Task, **changes: object) -> tuple[FedTADServer, list[Update]]:
     params = FedTADParameters(generated=9, neighbours=2, **changes)
-    server = FedTADServer(
-        task.new_model().state_dict(), "nodes", task=task, clients=2, params=params
-    )
+    server = FedTADServer(task.new_model().state_dict(), "nodes", task=task, params=params)
     sent = [torch.rand(task.graph.num_classes) for _ in range(2)]
     updates = [
         Update(drawn(task.new_model(), i).state_dict(), 1, 0.0, {"reliability": sent[i]})
