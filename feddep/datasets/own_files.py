@@ -4,7 +4,7 @@ with two tables.
 
 import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,8 @@ REVISION = 2
 """Raised when the same files give another graph."""
 OWNERS = "client"
 """Name in files of the owner of each node."""
+_ROWS = 10
+"""A column of so many rows or more that counts them is no feature."""
 _LFS = b"version https://git-lfs.github.com/"
 """How the text begins that stands for a file that Git LFS has not fetched."""
 
@@ -31,6 +33,8 @@ Contents = tuple[Graph, dict[str, np.ndarray]]
 """Content of files of one's own: the graph, in the order of its nodes there; and for each of
 ``train``, ``val`` and ``test`` that there is a bool a node, shape (n,), or several, shape (n, k).
 """
+_Read = tuple[Graph, dict[str, np.ndarray], Sequence[str]]
+"""The same, and names of the columns of features, where they have some."""
 
 
 def checksums(path: str | Path) -> dict[str, str]:
@@ -130,17 +134,14 @@ def _contents(path: str | Path) -> Contents:
         with _naming(file):
             _check_fetched(file)
     with _naming(path):
-        graph, masks = (
+        graph, masks, names = (
             _read_npz(path)
             if ".npz" in files
             else _read_pt(path)
             if ".pt" in files
             else _read_tables(*files.values())
         )
-        if not np.isfinite(graph.features.data).all():
-            raise DataError("a feature is not a finite number of single precision")
-        if graph.num_features < 1:
-            raise DataError("there are no features; a node needs at least one")
+        _check_features(graph.features, names)
         if graph.client is not None and len(graph.client) != graph.num_nodes:
             raise DataError(
                 f"{OWNERS} is of {len(graph.client)} nodes; the graph has {graph.num_nodes}"
@@ -209,7 +210,29 @@ def _check_fetched(file: Path) -> None:
             raise DataError("it is a pointer of Git LFS, not the file; git lfs pull fetches that")
 
 
-def _read_pt(path: Path) -> Contents:
+def _check_features(features: sp.csr_matrix, names: Sequence[str]) -> None:
+    """Make sure that there are features, and none that numbers the nodes.
+
+    Raises:
+        DataError: if it is not so.
+    """
+    if features.shape[1] < 1:
+        raise DataError("there are no features; a node needs at least one")
+    if features.shape[0] < _ROWS:
+        return
+    head = features[:_ROWS].toarray()
+    counts = head == head[0] + np.arange(_ROWS)[:, None]
+    for column in np.flatnonzero(counts.all(axis=0) & np.isin(head[0], (0, 1))):
+        values = features[:, [column]].toarray().ravel()
+        if (values == values[0] + np.arange(len(values))).all():
+            name = names[int(column)] if names else column
+            raise DataError(
+                f"the feature {name} numbers the nodes, which is no feature; leave it out, or call "
+                "it id in a table"
+            )
+
+
+def _read_pt(path: Path) -> _Read:
     from feddep.datasets import pyg  # takes seconds, with PyTorch, which keys need not wait for
 
     data = pyg.load(path)
@@ -219,10 +242,10 @@ def _read_pt(path: Path) -> Contents:
         if data.get(f"{part}_mask") is not None
     }
     owners = None if data.get(OWNERS) is None else pyg.array(data, OWNERS)
-    return _owned(pyg.from_data(data), owners), masks
+    return _owned(pyg.from_data(data), owners), masks, ()
 
 
-def _read_npz(path: Path) -> Contents:
+def _read_npz(path: Path) -> _Read:
     with np.load(path, allow_pickle=False) as archive:
         adjacency, labels = formats.csr_of(archive, "adj"), class_numbers(archive["labels"])
         features = (
@@ -240,21 +263,22 @@ def _read_npz(path: Path) -> Contents:
     graph = Graph.from_edges(
         np.column_stack(adjacency.nonzero()), features, labels, int(labels.max(initial=-1)) + 1
     )
-    return _owned(graph, owners), masks
+    return _owned(graph, owners), masks, ()
 
 
-def _read_tables(edges: Path, nodes: Path) -> Contents:
+def _read_tables(edges: Path, nodes: Path) -> _Read:
     # Which needs pandas: that takes as long as all else that planning imports.
     from feddep.datasets import (
         own_tables,
     )
 
     with _naming(Path(nodes.name)):
-        ids, labels, classes, features, masks, owners = own_tables.read_nodes(nodes)
+        ids, labels, classes, table, masks, owners = own_tables.read_nodes(nodes)
+        features = table.to_numpy(np.float64)
     with _naming(Path(edges.name)):
         pairs = own_tables.read_edges(edges, ids)
-    graph = Graph.from_edges(pairs, sp.csr_matrix(features), labels, classes)
-    return _owned(graph, owners), masks
+    graph = Graph.from_edges(pairs, features, labels, classes, table.columns.tolist())
+    return _owned(graph, owners), masks, table.columns.tolist()
 
 
 def _owned(graph: Graph, owners: np.ndarray | None) -> Graph:

@@ -42,7 +42,7 @@ def to_data(graph: Graph, split: Split | None = None) -> "Data":
 
     sources = np.repeat(np.arange(graph.num_nodes), graph.degrees)
     data = Data(
-        x=torch.from_numpy(graph.features.toarray()),
+        x=torch.from_numpy(graph.features.toarray()).float(),
         edge_index=torch.from_numpy(np.stack([sources, graph.indices.astype(np.int64)])),
         y=torch.from_numpy(graph.labels.copy()),
         num_classes=graph.num_classes,
@@ -73,29 +73,17 @@ def from_data(data: "Data") -> Graph:
         )
     labels, edges = array(data, "y"), array(data, "edge_index")
     x = _tensor(data, "x").to_dense()
+    features = (x.float() if x.dtype == torch.bfloat16 else x).numpy()
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    for name, right, allowed in (
-        (
-            "edge_index",
-            edges.ndim == 2 and len(edges) == 2 and edges.dtype.kind in "iu",
-            "two rows of integers",
-        ),
-        (
-            "x",
-            x.ndim == 2 and not x.is_complex() and bool(x.float().isfinite().all()),
-            "finite numbers, a row a node",
-        ),
-    ):
-        if not right:
-            found = getattr(data, name)
-            raise DataError(
-                f"data.{name} of shape {tuple(found.shape)} and type {found.dtype} must be "
-                f"{allowed}"
-            )
+    if edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
+        raise DataError(
+            f"data.edge_index of shape {edges.shape} and type {edges.dtype} must be two rows of "
+            "integers"
+        )
     labels = class_numbers(labels)
     num_classes = data["num_classes"] if "num_classes" in data else int(labels.max(initial=-1)) + 1
-    return Graph.from_edges(edges.T, x.float().numpy(), labels, int(num_classes))
+    return Graph.from_edges(edges.T, features, labels, int(num_classes))
 
 
 def load(path: Path) -> "Data":
@@ -160,7 +148,7 @@ def array(data: "Data", name: str) -> np.ndarray:
         DataError: if it is missing or no tensor.
     """
     value = _tensor(data, name)
-    return (value.float() if value.is_floating_point() else value).numpy()
+    return (value.double() if value.is_floating_point() else value).numpy()
 
 
 def _tensor(data: Any, name: str) -> torch.Tensor:
