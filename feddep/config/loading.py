@@ -4,6 +4,7 @@ sentence.
 
 import difflib
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,20 @@ class Config(dict[str, Any]):
     """
 
     __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML in which a mapping has each key once."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        found = set()
+        for key, _ in node.value:
+            if (name := (key.tag, str(key.value))) in found:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value} is there twice", problem_mark=key.start_mark
+                )
+            found.add(name)
+        return super().construct_mapping(node, deep)
 
 
 def load(*paths: str | Path) -> Config:
@@ -64,10 +79,10 @@ def read(path: str | Path) -> Mapping[str, Any]:
     """The content of a YAML or JSON file, without checking what its keys mean.
 
     Raises:
-        ConfigError: if it cannot be read or is no mapping.
+        ConfigError: if it cannot be read, is no mapping, or has a key twice.
     """
     try:
-        raw = yaml.load(Path(path).read_text(encoding="utf-8"), yaml.CSafeLoader)
+        raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ConfigError(
             f"the configuration {path} cannot be read: {' '.join(str(error).split())}"
@@ -104,6 +119,8 @@ def validate(raw: Any) -> Config:
     named = {key: raw[key] for key in Plugins.model_fields if key in raw}
     plugins.use(checked(Plugins, named).plugins)
     resolved = checked(Configuration, raw).model_dump(mode="json")
+    studies = [_study(each) for given in resolved["studies"] for each in _of_folder(given)]
+    _check_studies([study["name"] for study in studies], resolved)
     complete = {
         **resolved,
         "datasets": {
@@ -113,11 +130,7 @@ def validate(raw: Any) -> Config:
         "methods": {
             name: method_parameters(name, options) for name, options in resolved["methods"].items()
         },
-        "studies": {
-            study.pop("name"): study
-            for given in resolved["studies"]
-            for study in map(_study, _of_folder(given))
-        },
+        "studies": {study.pop("name"): study for study in studies},
     }
     config = Config(json.loads(json.dumps(complete, sort_keys=True)))
     _check_datasets(config["datasets"])
@@ -159,6 +172,20 @@ def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
 
 def _given(block: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in block.items() if value is not None}
+
+
+def _check_studies(names: Sequence[str], config: Mapping[str, Any]) -> None:
+    """Each study has a name, and so a folder of results, of its own."""
+    output, records = config["output"], config["records"]["directory"]
+    for name in names:
+        folder = os.path.join(output, name)
+        if name == "main" or os.path.abspath(records) == os.path.abspath(folder):
+            raise ConfigError(
+                f"studies.{name} would be written to {folder}, which has other results; it needs "
+                "another name"
+            )
+        if names.count(name) > 1:
+            raise ConfigError(f"studies.{name} is there {names.count(name)} times; once is allowed")
 
 
 def main_tables(config: Config) -> dict[str, list[str]]:
