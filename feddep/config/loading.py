@@ -2,7 +2,6 @@
 sentence.
 """
 
-import difflib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from feddep.config.models import Configuration, Plugins, Study
 from feddep.config.sentences import checked, join, show
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.methods import plugins
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, nearest
 
 STUDIES = Path("studies")
 """The folder of the studies, in the working folder."""
@@ -155,10 +154,9 @@ def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(given, str):
         known = {file.stem: file for file in sorted(STUDIES.rglob("*.yaml"))}
         if given not in known:
-            nearest = ", ".join(difflib.get_close_matches(given, known, cutoff=0)) or "none"
             raise ConfigError(
-                f"studies names {given}, which is no folder and no file of {STUDIES}/; of the "
-                f"{len(known)} files there, the nearest are {nearest}"
+                f"studies names {given}, which is no folder and no file of {STUDIES}/; "
+                f"{nearest(given, known)}"
             )
         study = checked(
             Study, {"name": given, **read(known[given])}, ("studies", given)
@@ -214,8 +212,8 @@ def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
         if public + len(given) != 1:
             raise ConfigError(
                 f"datasets.{name} is {'a' if public else 'no'} public dataset and has "
-                f"{' and '.join(given) or 'no source'}; allowed are {', '.join(REGISTRY)}, and any "
-                f"other name with {' or '.join(SOURCES)}"
+                f"{' and '.join(given) or 'no source'}; allowed are a public one, "
+                f"{nearest(name, REGISTRY)}, and any other name with {' or '.join(SOURCES)}"
             )
 
 
@@ -250,9 +248,7 @@ def _check_by_dataset(config: Config) -> None:
     ]
     for path, dataset in given:
         if dataset not in known:
-            raise ConfigError(
-                f"{join(path, dataset)} is of no dataset; there are {', '.join(known)}"
-            )
+            raise ConfigError(f"{join(path, dataset)} is of no dataset; {nearest(dataset, known)}")
 
 
 def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]) -> None:
