@@ -17,7 +17,7 @@ from feddep.graph.graph import Graph, class_numbers
 from feddep.graph.partition import Partition
 from feddep.graph.partitioners import given_partition
 from feddep.graph.split import PARTS, Split
-from feddep.utils.errors import DataError, Notice, PartitionError, one_line
+from feddep.utils.errors import DataError, Notice, PartitionError, one_line, out_of_memory
 
 REVISION = 2
 """Raised when the same files give another graph."""
@@ -194,9 +194,10 @@ def _naming(path: Path) -> Iterator[None]:
         raise type(error)(f"{one_line(str(path))}: {one_line(str(error))}") from None
     except Exception as error:
         reason = one_line(f"{type(error).__name__}: {error}")[:300]
-        raise DataError(
-            f"{one_line(str(path))} cannot be read, or is damaged or of another format ({reason})"
-        ) from None
+        wrong = "cannot be read, or is damaged or of another format"
+        if out_of_memory(error):
+            wrong = "needs more memory than there is"
+        raise DataError(f"{one_line(str(path))} {wrong} ({reason})") from None
 
 
 def _check_fetched(file: Path) -> None:
@@ -247,6 +248,11 @@ def _read_pt(path: Path) -> _Read:
 
 def _read_npz(path: Path) -> _Read:
     with np.load(path, allow_pickle=False) as archive:
+        parts = ["adj"] if "attr_matrix" in archive else ["adj", "attr"]
+        needed = ["labels", *(f"{part}_{each}" for part in parts for each in formats.CSR)]
+        if missing := [name for name in needed if name not in archive]:
+            there = ", ".join(archive.files) or "none"
+            raise DataError(f"the array {missing[0]} is missing; there are {there}")
         adjacency, labels = formats.csr_of(archive, "adj"), class_numbers(archive["labels"])
         features = (
             archive["attr_matrix"] if "attr_matrix" in archive else formats.csr_of(archive, "attr")

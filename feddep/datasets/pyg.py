@@ -1,5 +1,6 @@
 """Graphs, splits and clients' subgraphs as PyTorch Geometric's ``Data``, and back."""
 
+import operator
 import pickle
 import re
 from pathlib import Path
@@ -26,8 +27,23 @@ _INSTEAD = {
     "list": "each graph needs a file of its own",
     "networkx": "torch_geometric.utils.from_networkx makes one",
     "dgl": "torch_geometric.utils.from_dgl makes one",
+    "torch_sparse": "data.edge_index = torch.stack(data.adj_t.t().coo()[:2]) takes its place, "
+    "without data.adj_t",
 }
 """How to make a ``Data`` of what files hold in its place."""
+
+
+_NUMPY: list[Any] = [
+    np.ndarray,
+    np.dtype,
+    *(getattr(np.dtypes, name) for name in np.dtypes.__all__),
+    *(
+        (made.__reduce__()[0], f"{module}.multiarray.{name}")
+        for name, made in {"scalar": np.float64(0), "_reconstruct": np.empty(0)}.items()
+        for module in ("numpy.core", "numpy._core")
+    ),
+]
+"""What files name that hold scalars and arrays of NumPy 1 or 2."""
 
 
 def to_data(graph: Graph, split: Split | None = None) -> "Data":
@@ -82,7 +98,11 @@ def from_data(data: "Data") -> Graph:
             "integers"
         )
     labels = class_numbers(labels)
-    num_classes = data["num_classes"] if "num_classes" in data else int(labels.max(initial=-1)) + 1
+    known = data.get("num_classes")
+    try:
+        num_classes = labels.max(initial=-1) + 1 if known is None else operator.index(known)
+    except TypeError:
+        raise DataError(f"data.num_classes is {known!r}; an integer is needed") from None
     return Graph.from_edges(edges.T, features, labels, int(num_classes))
 
 
@@ -97,8 +117,9 @@ def load(path: Path) -> "Data":
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
     from torch_geometric.data.storage import GlobalStorage
 
+    known = [DataEdgeAttr, DataTensorAttr, GlobalStorage, *_NUMPY]
     try:
-        with torch.serialization.safe_globals([DataEdgeAttr, DataTensorAttr, GlobalStorage]):
+        with torch.serialization.safe_globals(known):
             data = torch.load(path, map_location="cpu", weights_only=True)
     except (
         pickle.UnpicklingError
@@ -109,8 +130,8 @@ def load(path: Path) -> "Data":
         held = data if isinstance(data, str) else type(data).__name__
         hint = next((f"; {hint}" for kind, hint in _INSTEAD.items() if kind in held), "")
         raise DataError(
-            f"it holds {held}; a torch_geometric.data.Data of tensors, written by torch.save, "
-            f"is allowed{hint}"
+            f"it holds {held}; a torch_geometric.data.Data whose attributes are tensors, arrays, "
+            f"numbers and text, written by torch.save, is allowed{hint}"
         )
     return data
 

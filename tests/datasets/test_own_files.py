@@ -436,7 +436,8 @@ def test_other_files(tmp_path: Path):
             archive.writestr(
                 f"{name}.npy", content.getvalue().replace(b"(12,)", b"(1099511627776,)")
             )
-    assert_is_refused(path.with_suffix(".npz"))
+    with pytest.raises(DataError, match="memory"):
+        own_files.read(path.with_suffix(".npz"))
     folder = write(tmp_path / "csv")
     (folder / "edges.parquet").write_bytes(b"")  # a second table of edges
     assert_is_refused(folder)
@@ -451,6 +452,46 @@ def test_other_objects_of_graphs_are_named(held: Any, tmp_path: Path):
     torch.save(held, tmp_path / "graph.pt")
     with pytest.raises(DataError, match="Data"):
         own_files.read(tmp_path / "graph.pt")
+
+
+NUMPY: dict[str, Any] = {
+    "num_classes": np.int64(3),
+    "accuracy": np.float32(0.5),
+    "name": np.str_("mine"),
+    "ids": np.arange(12),
+}
+
+
+def test_scalars_and_arrays_of_numpy_beside_the_graph(tmp_path: Path):
+    data = pyg.to_data(GRAPH)
+    for name, value in NUMPY.items():
+        data[name] = value
+    torch.save(data, tmp_path / "graph.pt")
+    assert own_files.read(tmp_path / "graph.pt").fingerprint == GRAPH.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("num_classes", value) for value in ("3", 3.5, np.float64(3), torch.ones(2))),
+        *(("x", np.ones((12, 2))), ("y", list(range(12))), ("train_mask", "all")),
+    ],
+)
+def test_an_attribute_of_another_type_is_named(name: str, value: Any, tmp_path: Path):
+    data = pyg.to_data(GRAPH)
+    data[name] = value
+    torch.save(data, tmp_path / "graph.pt")
+    with pytest.raises(DataError, match=name):
+        own_files.read(tmp_path / "graph.pt")
+
+
+@pytest.mark.parametrize("name", ["labels", "adj_indptr", "attr_shape"])
+def test_an_array_that_is_missing_is_named(name: str, tmp_path: Path):
+    arrays = npz_arrays(GRAPH)
+    del arrays[name]
+    np.savez(tmp_path / "graph.npz", **arrays)
+    with pytest.raises(DataError, match=name):
+        own_files.read(tmp_path / "graph.npz")
 
 
 def test_checksums_are_of_the_content_alone(tmp_path: Path):
