@@ -232,11 +232,7 @@ def load_dataset(
         if cache is not None
         else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "feddep")
     )
-    try:
-        folder = folder.expanduser()
-    except RuntimeError:
-        raise ConfigError(f"{folder} is of no user; set XDG_CACHE_HOME or cache") from None
-    return parsing.load(name, folder, mirror)
+    return parsing.load(name, folder.expanduser(), mirror)
 
 
 def synthetic_graph(**options: Any) -> Graph:

@@ -4,6 +4,7 @@ sentence.
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,13 +35,11 @@ class _Loader(yaml.CSafeLoader):
     """YAML in which a mapping has each key once."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        found = set()
-        for key, _ in node.value:
-            if (name := (key.tag, str(key.value))) in found:
-                raise yaml.MarkedYAMLError(
-                    problem=f"the key {key.value} is there twice", problem_mark=key.start_mark
-                )
-            found.add(name)
+        counts = Counter((key.tag, str(key.value)) for key, _ in node.value)
+        if twice := [name for (_, name), count in counts.items() if count > 1]:
+            raise yaml.MarkedYAMLError(
+                problem=f"the key {twice[0]} occurs twice", problem_mark=node.start_mark
+            )
         return super().construct_mapping(node, deep)
 
 

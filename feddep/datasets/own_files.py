@@ -141,7 +141,7 @@ def _contents(path: str | Path) -> Contents:
             if ".pt" in files
             else _read_tables(*files.values())
         )
-        _check_features(graph.features, names)
+        _check_features(graph.features, names or range(graph.num_features))
         if graph.client is not None and len(graph.client) != graph.num_nodes:
             raise DataError(
                 f"{OWNERS} is of {len(graph.client)} nodes; the graph has {graph.num_nodes}"
@@ -194,9 +194,8 @@ def _naming(path: Path) -> Iterator[None]:
         raise type(error)(f"{one_line(str(path))}: {one_line(str(error))}") from None
     except Exception as error:
         reason = one_line(f"{type(error).__name__}: {error}")[:300]
-        wrong = "cannot be read, or is damaged or of another format"
-        if out_of_memory(error):
-            wrong = "needs more memory than there is"
+        full, other = "needs more memory than there is", "is damaged or of another format"
+        wrong = full if out_of_memory(error) else f"cannot be read, or {other}"
         raise DataError(f"{one_line(str(path))} {wrong} ({reason})") from None
 
 
@@ -211,7 +210,7 @@ def _check_fetched(file: Path) -> None:
             raise DataError("it is a pointer of Git LFS, not the file; git lfs pull fetches that")
 
 
-def _check_features(features: sp.csr_matrix, names: Sequence[str]) -> None:
+def _check_features(features: sp.csr_matrix, names: Sequence[object]) -> None:
     """Make sure that there are features, and none that numbers the nodes.
 
     Raises:
@@ -219,17 +218,14 @@ def _check_features(features: sp.csr_matrix, names: Sequence[str]) -> None:
     """
     if features.shape[1] < 1:
         raise DataError("there are no features; a node needs at least one")
-    if features.shape[0] < _ROWS:
-        return
     head = features[:_ROWS].toarray()
-    counts = head == head[0] + np.arange(_ROWS)[:, None]
-    for column in np.flatnonzero(counts.all(axis=0) & np.isin(head[0], (0, 1))):
-        values = features[:, [column]].toarray().ravel()
-        if (values == values[0] + np.arange(len(values))).all():
-            name = names[int(column)] if names else column
+    counts = (head == head[:1] + np.arange(len(head))[:, None]).all(axis=0)
+    for column in np.flatnonzero(counts).tolist() if len(head) == _ROWS else ():
+        from_0 = features[:, [column]].toarray().ravel() - np.arange(features.shape[0])
+        if from_0[0] in (0, 1) and (from_0 == from_0[0]).all():
             raise DataError(
-                f"the feature {name} numbers the nodes, which is no feature; leave it out, or call "
-                "it id in a table"
+                f"the feature {names[column]} numbers the nodes, which is no feature; leave it "
+                "out, or call it id in a table"
             )
 
 

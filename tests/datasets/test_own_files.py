@@ -177,28 +177,16 @@ def test_numbers_of_any_type(kind: str, tmp_path: Path):
     assert pyg.from_data(data).fingerprint == graph.fingerprint
 
 
-def bare(form: str, path: Path) -> Path:
-    """A graph without the labels of its first and third node."""
-    labels = GRAPH.labels.astype(np.float64)
-    labels[[0, 2]] = np.nan if form != "graph.npz" else -1
-    if form == "graph.pt":
-        data = pyg.to_data(GRAPH)
-        data.y = torch.from_numpy(labels)
-        torch.save(data, path / form)
-    elif form == "graph.npz":
-        np.savez(path / form, **{**npz_arrays(GRAPH), "labels": labels.astype(np.int64)})
-    else:
-        table = pd.read_csv(write(path / form) / "nodes.csv", dtype={"id": str})
-        table.assign(label=labels).to_csv(path / form / "nodes.csv", index=False)
-    return path / form
-
-
-@pytest.mark.parametrize("form", ["graph.npz", "graph.pt", "csv"])
-def test_nodes_without_a_label_are_in_the_graph_and_in_no_set(form: str, tmp_path: Path):
+@pytest.mark.parametrize("missing", [-1, np.nan])
+@pytest.mark.parametrize("form", FORMS)
+def test_nodes_without_a_label_are_in_the_graph_and_in_no_set(
+    form: str, missing: float, tmp_path: Path
+):
+    expected = np.where(np.isin(np.arange(12), [0, 2]), -1, GRAPH.labels)
     with pytest.warns(Notice):
-        graph = own_files.read(bare(form, tmp_path))
-    expected = GRAPH.labels.copy()
-    expected[[0, 2]] = -1
+        graph = own_files.read(
+            write(tmp_path / form, labels=np.where(expected < 0, missing, expected))
+        )
     assert graph.labels.tolist() == expected.tolist()
     assert np.array_equal(graph.edges(), GRAPH.edges())
     for method in ("random", "class_balanced"):
