@@ -44,7 +44,7 @@ from feddep.training.evaluation import is_after_better
 from feddep.training.summary import summary
 from feddep.training.task import Task
 from feddep.utils.csv_files import write_csv
-from feddep.utils.errors import ConfigError, PartitionError
+from feddep.utils.errors import ConfigError, PartitionError, nearest
 from feddep.utils.parameters import Parameters
 from feddep.utils.torch_state import default_state
 
@@ -409,7 +409,7 @@ def run(
 
 def compare(
     methods: Sequence[str],
-    graph: Graph | str,
+    graph: Graph | str | Path,
     clients: int | None = None,
     seeds: int = 3,
     *,
@@ -467,8 +467,20 @@ def compare(
     known = {name: registry.find(name).parameters.model_fields.keys() for name in names}
     for parameter in given:
         if not any(parameter in fields for fields in known.values()):
-            raise ConfigError(f"parameters.{parameter} is none of {', '.join(names)}")
+            theirs = {field for fields in known.values() for field in fields}
+            raise ConfigError(
+                f"parameters.{parameter} is no parameter of {', '.join(names)}; "
+                f"{nearest(parameter, theirs)}"
+            )
+    if protocol not in PROTOCOLS:
+        raise ConfigError(f"protocol is {show(protocol)}; allowed: {', '.join(PROTOCOLS)}")
+    graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
     path = graph if isinstance(graph, str) and graph not in public_graphs.REGISTRY else None
+    if path and not os.path.exists(path):
+        raise ConfigError(
+            f"graph is {path}, which is no file, no folder and no public dataset; "
+            f"{nearest(path, public_graphs.REGISTRY)}"
+        )
     several = isinstance(graph, str) and public_graphs.clients_of(graph)
     how = partition or ("given" if several else "louvain")
     if isinstance(graph, str):
@@ -512,15 +524,17 @@ def named(methods: Sequence[str]) -> list[str]:
     """Names of methods, where a Python file stands for those that it declares.
 
     Raises:
-        ConfigError: as :func:`load_plugin`, or if there is no such method.
+        ConfigError: as :func:`load_plugin`, or if there is no such method, or one occurs twice.
     """
     names = []
-    for each in methods:
+    for each in map(str, [methods] if isinstance(methods, str) else methods):
         own = load_plugin(each) if each.endswith(".py") else [each]
         if not own:
             raise ConfigError(f"{each} declares no methods; name a method, or a file with some")
         names += own
     plugins.use()
+    if len(set(names)) < len(names):
+        raise ConfigError(f"methods are {', '.join(names)}; each may be named once")
     return [registry.find(name).name for name in names]
 
 

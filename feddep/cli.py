@@ -325,7 +325,9 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
     )
     for part in ("setting", "dataset", "split", "partition", "method"):
         parser.add_argument(
-            f"--{part}", help=f"the {part} of the runs, as the configuration names it"
+            f"--{part}",
+            help=f"the {part} of the runs, as the configuration names it, with or without what "
+            "differs from its entry",
         )
     parser.add_argument("--clients", type=int, metavar="M", help="their number of clients")
     parser.add_argument(

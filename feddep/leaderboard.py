@@ -23,7 +23,7 @@ from feddep.reporting import load
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
 from feddep.reporting.studies import tuned
-from feddep.utils.errors import ConfigError, DivergenceError
+from feddep.utils.errors import ConfigError, DivergenceError, nearest
 from feddep.utils.progress import track
 
 BASELINE = "fedavg"
@@ -60,9 +60,7 @@ def ranked(
     planned = plan.study_runs(config, study)
     names = list(dict.fromkeys(run.dataset.name for run in planned))
     if dataset not in names:
-        raise ConfigError(
-            f"{dataset} is no dataset of studies.{study}; there are {', '.join(names)}"
-        )
+        raise ConfigError(f"{dataset} is no dataset of studies.{study}; {nearest(dataset, names)}")
     planned = [run for run in planned if run.dataset.name == dataset]
     entry = entries.one(config, "methods", method, planned[0].dataset)
     if any(run.method.name == entry.name for run in planned):

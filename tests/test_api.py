@@ -130,6 +130,9 @@ def test_a_partition_does_not_matter_where_there_is_none(
         ({"method": "fedavgg"}, "fedavgg"),
         ({"setting": {"rounds": 0}}, "setting.rounds"),
         ({"parameters": {"mu": 1}}, "parameters.mu"),
+        ({"method": "fedproxx"}, "fedprox"),
+        ({"method": "fedprox", "parameters": {"nu": 1}}, "mu"),
+        ({"setting": {"rouns": 1}}, "rounds"),
         ({"method": "feddep", "parameters": {"embedding": {"cora": 3}}}, "parameters.embedding"),
         ({"features": "log"}, "features"),
         ({"labelled": 0.9}, "labelled"),
@@ -149,6 +152,23 @@ def test_a_mistake_names_its_key(
                 **options,
             }
         )
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"graph": "coraa"}, "cora"),
+        ({"graph": Path("nowhere.npz")}, "nowhere.npz"),
+        ({"methods": ["fedprox"], "parameters": {"muu": 1}}, "mu"),
+        ({"methods": ["fedavg", "local", "fedavg"]}, "fedavg"),
+        ({"protocol": "Field"}, "field"),
+    ],
+)
+def test_a_mistake_in_a_comparison_names_what_is_near(
+    options: dict[str, Any], key: str, graph: api.Graph
+):
+    with pytest.raises(ConfigError, match=rf"\b{re.escape(key)}\b"):
+        api.compare(**{"methods": ["fedavg"], "graph": graph, "seeds": 1, **options})
 
 
 def test_numbers_of_numpy_and_pytorch_are_those_of_python(

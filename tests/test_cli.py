@@ -148,6 +148,8 @@ def test_lists(capsys: pytest.CaptureFixture[str]):
     [
         (["run", "fedavgg", "--graph", "cora"], "fedavgg"),
         (["run", "fedavg", "--graph", "nowhere.npz"], "nowhere.npz"),
+        (["run", "fedavg", "--graph", "coraa"], "cora,"),
+        (["run", "fedavg", "--graph", "cora", "--set", "rounds=1", "--set", "rounds=2"], "rounds"),
         (["compare", "nowhere.py", "--graph", "cora"], "nowhere.py"),
         (["methods", "nothing"], "nothing"),
         (["verify", "--config", "nowhere.yaml"], "nowhere.yaml"),

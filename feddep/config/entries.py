@@ -20,7 +20,7 @@ from feddep.datasets.public_graphs import clients_of
 from feddep.methods import registry
 from feddep.methods.method import Method, Step
 from feddep.training.config import TrainingConfig
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, nearest
 from feddep.utils.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -175,8 +175,7 @@ def _options(
     known = config[section].get(name)
     if known is None:
         raise ConfigError(
-            f"{join(section, name)} is not in the configuration; there are "
-            f"{', '.join(config[section])}"
+            f"{join(section, name)} is not in the configuration; {nearest(name, config[section])}"
         )
     if section == "settings":
         return checked(TrainingConfig, {**known, **changed}, (section, name)).model_dump(

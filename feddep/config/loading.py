@@ -2,8 +2,9 @@
 sentence.
 """
 
-import difflib
 import json
+import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from feddep.config.models import Configuration, Plugins, Study
 from feddep.config.sentences import checked, join, show
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.methods import plugins
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, nearest
 
 STUDIES = Path("studies")
 """The folder of the studies, in the working folder."""
@@ -28,6 +29,18 @@ class Config(dict[str, Any]):
     """
 
     __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML in which a mapping has each key once."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        counts = Counter((key.tag, str(key.value)) for key, _ in node.value)
+        if twice := [name for (_, name), count in counts.items() if count > 1]:
+            raise yaml.MarkedYAMLError(
+                problem=f"the key {twice[0]} occurs twice", problem_mark=node.start_mark
+            )
+        return super().construct_mapping(node, deep)
 
 
 def load(*paths: str | Path) -> Config:
@@ -64,10 +77,10 @@ def read(path: str | Path) -> Mapping[str, Any]:
     """The content of a YAML or JSON file, without checking what its keys mean.
 
     Raises:
-        ConfigError: if it cannot be read or is no mapping.
+        ConfigError: if it cannot be read, is no mapping, or has a key twice.
     """
     try:
-        raw = yaml.load(Path(path).read_text(encoding="utf-8"), yaml.CSafeLoader)
+        raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ConfigError(
             f"the configuration {path} cannot be read: {' '.join(str(error).split())}"
@@ -104,6 +117,8 @@ def validate(raw: Any) -> Config:
     named = {key: raw[key] for key in Plugins.model_fields if key in raw}
     plugins.use(checked(Plugins, named).plugins)
     resolved = checked(Configuration, raw).model_dump(mode="json")
+    studies = [_study(each) for given in resolved["studies"] for each in _of_folder(given)]
+    _check_studies([study["name"] for study in studies], resolved)
     complete = {
         **resolved,
         "datasets": {
@@ -113,11 +128,7 @@ def validate(raw: Any) -> Config:
         "methods": {
             name: method_parameters(name, options) for name, options in resolved["methods"].items()
         },
-        "studies": {
-            study.pop("name"): study
-            for given in resolved["studies"]
-            for study in map(_study, _of_folder(given))
-        },
+        "studies": {study.pop("name"): study for study in studies},
     }
     config = Config(json.loads(json.dumps(complete, sort_keys=True)))
     _check_datasets(config["datasets"])
@@ -142,10 +153,9 @@ def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(given, str):
         known = {file.stem: file for file in sorted(STUDIES.rglob("*.yaml"))}
         if given not in known:
-            nearest = ", ".join(difflib.get_close_matches(given, known, cutoff=0)) or "none"
             raise ConfigError(
-                f"studies names {given}, which is no folder and no file of {STUDIES}/; of the "
-                f"{len(known)} files there, the nearest are {nearest}"
+                f"studies names {given}, which is no folder and no file of {STUDIES}/; "
+                f"{nearest(given, known)}"
             )
         study = checked(
             Study, {"name": given, **read(known[given])}, ("studies", given)
@@ -159,6 +169,20 @@ def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
 
 def _given(block: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in block.items() if value is not None}
+
+
+def _check_studies(names: Sequence[str], config: Mapping[str, Any]) -> None:
+    """Each study has a name, and so a folder of results, of its own."""
+    output, records = config["output"], config["records"]["directory"]
+    for name in names:
+        folder = os.path.join(output, name)
+        if name == "main" or os.path.abspath(records) == os.path.abspath(folder):
+            raise ConfigError(
+                f"studies.{name} would be written to {folder}, which has other results; it needs "
+                "another name"
+            )
+        if names.count(name) > 1:
+            raise ConfigError(f"studies.{name} is there {names.count(name)} times; once is allowed")
 
 
 def main_tables(config: Config) -> dict[str, list[str]]:
@@ -187,8 +211,8 @@ def _check_datasets(datasets: Mapping[str, Mapping[str, Any]]) -> None:
         if public + len(given) != 1:
             raise ConfigError(
                 f"datasets.{name} is {'a' if public else 'no'} public dataset and has "
-                f"{' and '.join(given) or 'no source'}; allowed are {', '.join(REGISTRY)}, and any "
-                f"other name with {' or '.join(SOURCES)}"
+                f"{' and '.join(given) or 'no source'}; allowed are a public one, "
+                f"{nearest(name, REGISTRY)}, and any other name with {' or '.join(SOURCES)}"
             )
 
 
@@ -223,9 +247,7 @@ def _check_by_dataset(config: Config) -> None:
     ]
     for path, dataset in given:
         if dataset not in known:
-            raise ConfigError(
-                f"{join(path, dataset)} is of no dataset; there are {', '.join(known)}"
-            )
+            raise ConfigError(f"{join(path, dataset)} is of no dataset; {nearest(dataset, known)}")
 
 
 def _check_blocks(config: Config, path: str, blocks: Iterable[Mapping[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, nearest
 
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -35,8 +35,9 @@ def checked(
         first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
         where = ".".join(map(str, (*path, *first["loc"], *below)))
         if first["type"] == "extra_forbidden":
-            known = ", ".join(_at(model, first["loc"][:-1]).model_fields) or "none"
-            raise ConfigError(f"{where} is not a known key; allowed: {known}") from None
+            known = _at(model, first["loc"][:-1]).model_fields
+            near = nearest(str(first["loc"][-1]), known)
+            raise ConfigError(f"{where} is not a known key; {near}") from None
         found = "missing" if first["type"] == "missing" else show(first["input"])
         raise ConfigError(
             f"{where} is {found}: {first['msg'][0].lower()}{first['msg'][1:]}"

@@ -2,6 +2,7 @@
 verified by its checksum.
 """
 
+import errno
 import hashlib
 import os
 import shutil
@@ -12,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 
 import pooch
 
@@ -59,14 +60,19 @@ def download(name: str, directory: str | Path, mirror: str | Path | None = None)
 
     Raises:
         ConfigError: if the registry has no such dataset.
-        DataError: if no source gives the published files; it names each source and what was wrong
-            with it.
+        DataError: if the folder cannot be written, or no source gives the published files; it names
+            each source and what was wrong with it.
     """
     dataset, directory = find(name), Path(directory)
     if (directory / MANIFEST).is_file() and not all(
         unverified(release, directory) for release in dataset.releases
     ):
         return
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        TemporaryFile(dir=directory).close()
+    except OSError as error:
+        raise _not_writable(directory, error) from None
     failures: list[str] = []
     for source in sources(dataset, mirror or os.environ.get("FEDDEP_DATA_MIRROR")):
         if failures:
@@ -76,11 +82,20 @@ def download(name: str, directory: str | Path, mirror: str | Path | None = None)
             write_json(directory / MANIFEST, {"dataset": name, "source": source.label})
             return
         except _FAILURES as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise _not_writable(directory, error) from None
             failures.append(f"{source.label}: {one_line(str(error))[:300]}")
     raise DataError(
         f"no source has the published raw files of {name} ({'; '.join(failures)}): connect to a "
         "network, or set data.mirror or "
         f"FEDDEP_DATA_MIRROR to a folder or URL that holds {', '.join(dataset.release.files)}"
+    )
+
+
+def _not_writable(directory: Path, error: OSError) -> DataError:
+    return DataError(
+        f"raw files cannot be written to {directory} ({error.strerror}); name another folder, such "
+        "as cache in Python, or XDG_CACHE_HOME in the environment"
     )
 
 

@@ -19,6 +19,8 @@ from feddep.datasets.public_graphs import Release
 from feddep.graph.graph import Graph, disjoint_union
 from feddep.utils.errors import DataError
 
+CSR = ("data", "indices", "indptr", "shape")
+"""What an archive has of a matrix: the array ``PART_data`` and so on."""
 _ROWS = 100_000
 """Rows of features that are made sparse at a time, as that takes several times their memory."""
 
@@ -118,9 +120,7 @@ def csr_of(archive: Any, part: str) -> sp.csr_matrix:
     """The matrix in the arrays ``PART_data``, ``PART_indices``, ``PART_indptr`` and ``PART_shape``
     of an archive.
     """
-    data, indices, indptr, shape = (
-        archive[f"{part}_{name}"] for name in ("data", "indices", "indptr", "shape")
-    )
+    data, indices, indptr, shape = (archive[f"{part}_{name}"] for name in CSR)
     # Which SciPy has no matrices of.
     data = data.astype(np.float32) if data.dtype == np.float16 else data
     matrix = sp.csr_matrix((data, indices, indptr), tuple(shape.tolist()))

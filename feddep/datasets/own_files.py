@@ -4,7 +4,7 @@ with two tables.
 
 import hashlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +17,14 @@ from feddep.graph.graph import Graph, class_numbers
 from feddep.graph.partition import Partition
 from feddep.graph.partitioners import given_partition
 from feddep.graph.split import PARTS, Split
-from feddep.utils.errors import DataError, Notice, PartitionError, one_line
+from feddep.utils.errors import DataError, Notice, PartitionError, one_line, out_of_memory
 
 REVISION = 2
 """Raised when the same files give another graph."""
 OWNERS = "client"
 """Name in files of the owner of each node."""
+_ROWS = 10
+"""A column of so many rows or more that counts them is no feature."""
 _LFS = b"version https://git-lfs.github.com/"
 """How the text begins that stands for a file that Git LFS has not fetched."""
 
@@ -31,6 +33,8 @@ Contents = tuple[Graph, dict[str, np.ndarray]]
 """Content of files of one's own: the graph, in the order of its nodes there; and for each of
 ``train``, ``val`` and ``test`` that there is a bool a node, shape (n,), or several, shape (n, k).
 """
+_Read = tuple[Graph, dict[str, np.ndarray], Sequence[str]]
+"""The same, and names of the columns of features, where they have some."""
 
 
 def checksums(path: str | Path) -> dict[str, str]:
@@ -130,17 +134,14 @@ def _contents(path: str | Path) -> Contents:
         with _naming(file):
             _check_fetched(file)
     with _naming(path):
-        graph, masks = (
+        graph, masks, names = (
             _read_npz(path)
             if ".npz" in files
             else _read_pt(path)
             if ".pt" in files
             else _read_tables(*files.values())
         )
-        if not np.isfinite(graph.features.data).all():
-            raise DataError("a feature is not a finite number of single precision")
-        if graph.num_features < 1:
-            raise DataError("there are no features; a node needs at least one")
+        _check_features(graph.features, names or range(graph.num_features))
         if graph.client is not None and len(graph.client) != graph.num_nodes:
             raise DataError(
                 f"{OWNERS} is of {len(graph.client)} nodes; the graph has {graph.num_nodes}"
@@ -193,9 +194,9 @@ def _naming(path: Path) -> Iterator[None]:
         raise type(error)(f"{one_line(str(path))}: {one_line(str(error))}") from None
     except Exception as error:
         reason = one_line(f"{type(error).__name__}: {error}")[:300]
-        raise DataError(
-            f"{one_line(str(path))} cannot be read, or is damaged or of another format ({reason})"
-        ) from None
+        full, other = "needs more memory than there is", "is damaged or of another format"
+        wrong = full if out_of_memory(error) else f"cannot be read, or {other}"
+        raise DataError(f"{one_line(str(path))} {wrong} ({reason})") from None
 
 
 def _check_fetched(file: Path) -> None:
@@ -209,7 +210,26 @@ def _check_fetched(file: Path) -> None:
             raise DataError("it is a pointer of Git LFS, not the file; git lfs pull fetches that")
 
 
-def _read_pt(path: Path) -> Contents:
+def _check_features(features: sp.csr_matrix, names: Sequence[object]) -> None:
+    """Make sure that there are features, and none that numbers the nodes.
+
+    Raises:
+        DataError: if it is not so.
+    """
+    if features.shape[1] < 1:
+        raise DataError("there are no features; a node needs at least one")
+    head = features[:_ROWS].toarray()
+    counts = (head == head[:1] + np.arange(len(head))[:, None]).all(axis=0)
+    for column in np.flatnonzero(counts).tolist() if len(head) == _ROWS else ():
+        from_0 = features[:, [column]].toarray().ravel() - np.arange(features.shape[0])
+        if from_0[0] in (0, 1) and (from_0 == from_0[0]).all():
+            raise DataError(
+                f"the feature {names[column]} numbers the nodes, which is no feature; leave it "
+                "out, or call it id in a table"
+            )
+
+
+def _read_pt(path: Path) -> _Read:
     from feddep.datasets import pyg  # takes seconds, with PyTorch, which keys need not wait for
 
     data = pyg.load(path)
@@ -219,11 +239,16 @@ def _read_pt(path: Path) -> Contents:
         if data.get(f"{part}_mask") is not None
     }
     owners = None if data.get(OWNERS) is None else pyg.array(data, OWNERS)
-    return _owned(pyg.from_data(data), owners), masks
+    return _owned(pyg.from_data(data), owners), masks, ()
 
 
-def _read_npz(path: Path) -> Contents:
+def _read_npz(path: Path) -> _Read:
     with np.load(path, allow_pickle=False) as archive:
+        parts = ["adj"] if "attr_matrix" in archive else ["adj", "attr"]
+        needed = ["labels", *(f"{part}_{each}" for part in parts for each in formats.CSR)]
+        if missing := [name for name in needed if name not in archive]:
+            there = ", ".join(archive.files) or "none"
+            raise DataError(f"the array {missing[0]} is missing; there are {there}")
         adjacency, labels = formats.csr_of(archive, "adj"), class_numbers(archive["labels"])
         features = (
             archive["attr_matrix"] if "attr_matrix" in archive else formats.csr_of(archive, "attr")
@@ -240,21 +265,22 @@ def _read_npz(path: Path) -> Contents:
     graph = Graph.from_edges(
         np.column_stack(adjacency.nonzero()), features, labels, int(labels.max(initial=-1)) + 1
     )
-    return _owned(graph, owners), masks
+    return _owned(graph, owners), masks, ()
 
 
-def _read_tables(edges: Path, nodes: Path) -> Contents:
+def _read_tables(edges: Path, nodes: Path) -> _Read:
     # Which needs pandas: that takes as long as all else that planning imports.
     from feddep.datasets import (
         own_tables,
     )
 
     with _naming(Path(nodes.name)):
-        ids, labels, classes, features, masks, owners = own_tables.read_nodes(nodes)
+        ids, labels, classes, table, masks, owners = own_tables.read_nodes(nodes)
+        features = table.to_numpy(np.float64)
     with _naming(Path(edges.name)):
         pairs = own_tables.read_edges(edges, ids)
-    graph = Graph.from_edges(pairs, sp.csr_matrix(features), labels, classes)
-    return _owned(graph, owners), masks
+    graph = Graph.from_edges(pairs, features, labels, classes, table.columns.tolist())
+    return _owned(graph, owners), masks, table.columns.tolist()
 
 
 def _owned(graph: Graph, owners: np.ndarray | None) -> Graph:

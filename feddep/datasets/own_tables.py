@@ -1,38 +1,38 @@
 """Graphs of one's own as two tables, of nodes and of edges, in CSV or Parquet."""
 
 import csv
+import functools
 import gzip
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from feddep.graph.graph import class_numbers
 from feddep.graph.split import PARTS
-from feddep.utils.errors import DataError, Notice
+from feddep.utils.errors import DataError, Notice, one_line, out_of_memory
 
 _TEXT = ("id", "label", "split", "client", "source", "target")
 """Columns of CSV that are text whatever they look like, so that 007 is not 7."""
-_ROWS = 10
-"""A column of so many rows or more that counts them is no feature."""
 
 
 def read_nodes(
     path: Path,
-) -> tuple[pd.Index, np.ndarray, int, np.ndarray, dict[str, np.ndarray], np.ndarray | None]:
+) -> tuple[pd.Index, np.ndarray, int, pd.DataFrame, dict[str, np.ndarray], np.ndarray | None]:
     """The table of nodes.
 
     Labels and clients that are whole numbers are those, others are names, numbered in alphabetical
     order.  An empty cell is no label.
 
     Returns:
-        Ids; labels and the number of classes; features, float32, shape (n, F); masks by part, of
-        the column ``split``; owners, of the column ``client``, or None.
+        Ids; labels and the number of classes; the columns of features; masks by part, of the column
+        ``split``; owners, of the column ``client``, or None.
 
     Raises:
-        DataError: if a column is missing, occurs twice, has no name or numbers the rows, or a cell
-            is not what its column holds.
+        DataError: if a column is missing, occurs twice or has no name, or a cell is not what its
+            column holds.
     """
     table = _read(path, "id", "label")
     ids = pd.Index(_names(table, "id"))
@@ -88,15 +88,20 @@ def read_edges(path: Path, ids: pd.Index) -> np.ndarray:
 def _read(path: Path, *columns: str) -> pd.DataFrame:
     if path.suffix == ".parquet":
         table = pd.read_parquet(path)
+        table = table.reset_index([name for name in table.index.names if name is not None])
         names = [str(name) for name in table]
     else:
         try:
             names, table = _read_csv(path)
         except UnicodeDecodeError:
             raise DataError("it is not text in UTF-8") from None
-        except pd.errors.ParserWarning:
+        except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+            if out_of_memory(error):
+                raise
             raise DataError(
-                "a row has more cells than the first, which names the columns"
+                "a row has more cells than the first, which names the columns, or a quote stays "
+                "open; a number has no comma, its decimals follow a point "
+                f"({one_line(str(error))[:200]})"
             ) from None
     for name in names:
         if not name:
@@ -113,11 +118,13 @@ def _read(path: Path, *columns: str) -> pd.DataFrame:
     for column in columns:
         if column not in table:
             raise DataError(
-                f"the column {column} is missing; there are {', '.join(names) or 'none'}, "
-                "separated by commas"
+                f"the column {column} is missing; there are {', '.join(names) or 'none'}"
             )
     for name in set(_TEXT) & set(names):
-        if table[name].dtype.kind in "OT":  # text
+        if table[name].dtype.kind in "OT":
+            kind = pd.api.types.infer_dtype(table[name], skipna=True)
+            if kind not in ("string", "empty", "categorical"):
+                raise DataError(f"the column {name} holds {kind}; integers or text are allowed")
             stripped = table[name].str.strip()
             table[name] = stripped.mask(stripped == "")
     return table
@@ -128,20 +135,49 @@ def _read_csv(path: Path) -> tuple[list[str], pd.DataFrame]:
         path, "rt", encoding="utf-8-sig", newline=""
     ) as stream:
         names = [name.strip() for name in next(csv.reader(stream), [])]
+    if len(names) == 1:
+        raise DataError(
+            f"the first row is one cell, {one_line(names[0])[:80]!r}; it must name several "
+            "columns, separated by commas, and decimals must follow a point"
+        )
+    read: Any = functools.partial(
+        pd.read_csv,
+        path,
+        names=range(len(names)),
+        skiprows=1,
+        encoding="utf-8-sig",
+        index_col=False,
+        keep_default_na=False,  # so that NA may be the name of a class
+        na_values=[""],
+        low_memory=False,
+        float_precision="round_trip",
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        table = pd.read_csv(
-            path,
-            names=range(len(names)),
-            skiprows=1,
-            encoding="utf-8-sig",
-            index_col=False,
-            dtype={number: str for number, name in enumerate(names) if name in _TEXT},
-            keep_default_na=False,  # so that NA may be the name of a class
-            na_values=[""],
-            low_memory=False,
-        )
+        table = read(dtype={number: str for number, name in enumerate(names) if name in _TEXT})
+        few = [
+            number
+            for number, column in table.items()
+            if column.dtype.kind == "f"
+            and ((column.round(3) == column) & (abs(column) < 1000)).all()
+        ]
+        for number, cells in read(usecols=few, dtype=str).items() if few else ():
+            if _is_grouped(cells.str.strip()):
+                warnings.warn(
+                    f"{path}: the column {names[number]} has cells like 1.234 and whole numbers of "
+                    "up to three digits; a point is read as that of decimals, not of thousands",
+                    Notice,
+                    stacklevel=2,
+                )
     return names, table
+
+
+def _is_grouped(cells: pd.Series) -> bool:
+    """Whether a column mixes whole numbers below 1000 with cells that a point may part into groups
+    of three digits, and has no other.
+    """
+    alike = cells.str.fullmatch(r"-?(\d{1,3}|[1-9]\d{0,2}\.\d{3})").all()
+    return bool(alike) and cells.str.contains(".", regex=False).nunique() == 2
 
 
 def _names(table: pd.DataFrame, name: str) -> pd.Series:
@@ -167,17 +203,15 @@ def _numbered(cells: pd.Series) -> tuple[np.ndarray, int]:
     return found, int(found.max(initial=-1)) + 1
 
 
-def _features(table: pd.DataFrame) -> np.ndarray:
+def _features(table: pd.DataFrame) -> pd.DataFrame:
     for name, column in table.items():
-        if column.dtype.kind not in "biuf" or column.isna().any():
+        numbers = pd.to_numeric(column, errors="coerce")
+        wrong = numbers.isna().to_numpy()
+        if column.dtype.kind in "cmM" or wrong.any():
+            row = int(wrong.argmax())
             raise DataError(
-                f"the column {name} has type {column.dtype} or misses values; a feature is a "
-                "number for every node"
+                f"the column {name} has {one_line(str(column.iloc[row]))[:80]!r} in row {row + 1}; "
+                "a feature is a number for every node, its decimals after a point"
             )
-        from_0 = column.to_numpy(np.float64) - np.arange(len(column))
-        if len(column) >= _ROWS and from_0[0] in (0, 1) and (from_0 == from_0[0]).all():
-            raise DataError(
-                f"the column {name} numbers the rows, which is no feature; leave it out, or "
-                "call it id"
-            )
-    return table.to_numpy(np.float32)
+        table[name] = numbers
+    return table

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, nearest
 
 REVISION = 1
 """Raised when a release whose graph has no known fingerprint is read as another graph."""
@@ -121,7 +121,7 @@ def find(name: str) -> Dataset:
         ConfigError: if there is none.
     """
     if name not in REGISTRY:
-        raise ConfigError(f"there is no dataset {name!r}: the registry has {', '.join(REGISTRY)}")
+        raise ConfigError(f"{name!r} is no public dataset; {nearest(name, REGISTRY)}")
     return REGISTRY[name]
 
 

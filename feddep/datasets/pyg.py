@@ -1,5 +1,6 @@
 """Graphs, splits and clients' subgraphs as PyTorch Geometric's ``Data``, and back."""
 
+import operator
 import pickle
 import re
 from pathlib import Path
@@ -26,8 +27,23 @@ _INSTEAD = {
     "list": "each graph needs a file of its own",
     "networkx": "torch_geometric.utils.from_networkx makes one",
     "dgl": "torch_geometric.utils.from_dgl makes one",
+    "torch_sparse": "data.edge_index = torch.stack(data.adj_t.t().coo()[:2]) takes its place, "
+    "without data.adj_t",
 }
 """How to make a ``Data`` of what files hold in its place."""
+
+
+_NUMPY: list[Any] = [
+    np.ndarray,
+    np.dtype,
+    *(getattr(np.dtypes, name) for name in np.dtypes.__all__),
+    *(
+        (made.__reduce__()[0], f"{module}.multiarray.{name}")
+        for name, made in {"scalar": np.float64(0), "_reconstruct": np.empty(0)}.items()
+        for module in ("numpy.core", "numpy._core")
+    ),
+]
+"""What files name that hold scalars and arrays of NumPy 1 or 2."""
 
 
 def to_data(graph: Graph, split: Split | None = None) -> "Data":
@@ -42,7 +58,7 @@ def to_data(graph: Graph, split: Split | None = None) -> "Data":
 
     sources = np.repeat(np.arange(graph.num_nodes), graph.degrees)
     data = Data(
-        x=torch.from_numpy(graph.features.toarray()),
+        x=torch.from_numpy(graph.features.toarray()).float(),
         edge_index=torch.from_numpy(np.stack([sources, graph.indices.astype(np.int64)])),
         y=torch.from_numpy(graph.labels.copy()),
         num_classes=graph.num_classes,
@@ -73,29 +89,21 @@ def from_data(data: "Data") -> Graph:
         )
     labels, edges = array(data, "y"), array(data, "edge_index")
     x = _tensor(data, "x").to_dense()
+    features = (x.float() if x.dtype == torch.bfloat16 else x).numpy()
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
-    for name, right, allowed in (
-        (
-            "edge_index",
-            edges.ndim == 2 and len(edges) == 2 and edges.dtype.kind in "iu",
-            "two rows of integers",
-        ),
-        (
-            "x",
-            x.ndim == 2 and not x.is_complex() and bool(x.float().isfinite().all()),
-            "finite numbers, a row a node",
-        ),
-    ):
-        if not right:
-            found = getattr(data, name)
-            raise DataError(
-                f"data.{name} of shape {tuple(found.shape)} and type {found.dtype} must be "
-                f"{allowed}"
-            )
+    if edges.ndim != 2 or len(edges) != 2 or edges.dtype.kind not in "iu":
+        raise DataError(
+            f"data.edge_index of shape {edges.shape} and type {edges.dtype} must be two rows of "
+            "integers"
+        )
     labels = class_numbers(labels)
-    num_classes = data["num_classes"] if "num_classes" in data else int(labels.max(initial=-1)) + 1
-    return Graph.from_edges(edges.T, x.float().numpy(), labels, int(num_classes))
+    known = data.get("num_classes")
+    try:
+        num_classes = labels.max(initial=-1) + 1 if known is None else operator.index(known)
+    except TypeError:
+        raise DataError(f"data.num_classes is {known!r}; an integer is needed") from None
+    return Graph.from_edges(edges.T, features, labels, int(num_classes))
 
 
 def load(path: Path) -> "Data":
@@ -109,8 +117,9 @@ def load(path: Path) -> "Data":
     from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
     from torch_geometric.data.storage import GlobalStorage
 
+    known = [DataEdgeAttr, DataTensorAttr, GlobalStorage, *_NUMPY]
     try:
-        with torch.serialization.safe_globals([DataEdgeAttr, DataTensorAttr, GlobalStorage]):
+        with torch.serialization.safe_globals(known):
             data = torch.load(path, map_location="cpu", weights_only=True)
     except (
         pickle.UnpicklingError
@@ -121,8 +130,8 @@ def load(path: Path) -> "Data":
         held = data if isinstance(data, str) else type(data).__name__
         hint = next((f"; {hint}" for kind, hint in _INSTEAD.items() if kind in held), "")
         raise DataError(
-            f"it holds {held}; a torch_geometric.data.Data of tensors, written by torch.save, "
-            f"is allowed{hint}"
+            f"it holds {held}; a torch_geometric.data.Data whose attributes are tensors, arrays, "
+            f"numbers and text, written by torch.save, is allowed{hint}"
         )
     return data
 
@@ -160,7 +169,7 @@ def array(data: "Data", name: str) -> np.ndarray:
         DataError: if it is missing or no tensor.
     """
     value = _tensor(data, name)
-    return (value.float() if value.is_floating_point() else value).numpy()
+    return (value.double() if value.is_floating_point() else value).numpy()
 
 
 def _tensor(data: Any, name: str) -> torch.Tensor:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import torch
 
+from feddep.config import variants
 from feddep.config.entries import Entry
 from feddep.config.loading import Config
 from feddep.datasets import parsing
@@ -20,7 +21,7 @@ from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph.graph import Graph
 from feddep.training.summary import summary
 from feddep.training.task import RunResult
-from feddep.utils.errors import ConfigError, DataError
+from feddep.utils.errors import ConfigError, DataError, nearest
 
 MEASURED = ("test", "test_last", "validation", "validation_last", "bytes")
 """Columns of a row that a training must bring back."""
@@ -109,13 +110,18 @@ def planned(config: Config, study: str | None, asked: Mapping[str, Any]) -> list
     """
     if study is not None and study not in config["studies"]:
         raise ConfigError(
-            f"studies.{study} is not in the configuration; there are {', '.join(config['studies'])}"
+            f"studies.{study} is not in the configuration; {nearest(study, config['studies'])}"
         )
     return [
         run
         for run in (plan.runs(config) if study is None else plan.study_runs(config, study))
-        if all(str(getattr(run, part)) == str(value) for part, value in asked.items())
+        if all(_fits(str(getattr(run, part)), str(value)) for part, value in asked.items())
     ]
+
+
+def _fits(label: str, asked: str) -> bool:
+    """Whether a part of a run has the name that is asked for, spelled in full or not."""
+    return asked in (label, variants.base(label))
 
 
 def draw(
@@ -131,8 +137,8 @@ def draw(
     Args:
         config: the configuration.
         study: the study that they are of; None for the main tables.
-        asked: labels of parts of :class:`~feddep.experiment.plan.Run` that they must have, and
-            ``clients``.
+        asked: parts of :class:`~feddep.experiment.plan.Run` that they must have, and ``clients``;
+            a name without changes, such as ``cora``, is of all its variants.
         max_seconds: most seconds that one took when it was recorded; None for any.
         number: how many.
         seed: of the draw; None for another each time.

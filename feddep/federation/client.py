@@ -11,6 +11,7 @@ from feddep.training.config import TrainingConfig
 from feddep.training.evaluation import ClassCounts, CorrectCount
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import FullBatchLearner, Learner, new_optimizer
+from feddep.utils.errors import ConfigError
 
 REPORTS: dict[str, Schema] = {
     "training": {"nodes": (), "loss": ()},
@@ -111,8 +112,14 @@ class Client:
         return {}
 
     def update(self) -> Update:
-        """Do the local steps of a round, and send what came of them."""
+        """Do the local steps of a round, and send what came of them.
+
+        Raises:
+            ConfigError: if the local steps of a method of one's own return no loss.
+        """
         loss = self.train()
+        if loss is None:
+            raise ConfigError(f"{type(self).__name__}.train() returned None; it returns the loss")
         weights = self.weights()
         weights = self._send(self._kind, weights) if weights else {}
         report = self._send("training", numbers(nodes=self.learner.size, loss=loss))

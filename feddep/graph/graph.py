@@ -3,6 +3,7 @@ a node.
 """
 
 import hashlib
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.utils.errors import DataError
+from feddep.utils.errors import DataError, Notice
 from feddep.utils.files import read_arrays, write_arrays
 
 
@@ -24,8 +25,9 @@ class Graph:
         indptr: where the neighbours of node v start and end in ``indices``; int64, shape (n + 1,).
         indices: neighbours of each node in ascending order, both directions of every edge; int32,
             shape (2 |E|,).
-        features: node features; float32 CSR matrix with sorted indices and no stored zeros, shape
-            (n, F).
+        features: node features; CSR matrix with sorted indices and no stored zeros, shape (n, F);
+            float32, or float64 where that is too coarse (:func:`feature_matrix`), until they are
+            scaled (:func:`feddep.graph.scaling.scale`).
         labels: class of each node, in 0 … num_classes − 1, or −1 for a node without a label; int64,
             shape (n,).
         num_classes: number of classes, also of those that no node of this (sub)graph has.
@@ -46,6 +48,7 @@ class Graph:
         features: sp.spmatrix | np.ndarray,
         labels: np.ndarray,
         num_classes: int,
+        names: Sequence[str] = (),
     ) -> "Graph":
         """Build a graph from node pairs, shape (m, 2): direction, repeats and self-loops are
         dropped.
@@ -55,12 +58,13 @@ class Graph:
             features: real numbers of any type, a row a node.
             labels: as :func:`class_numbers` takes them.
             num_classes: number of classes.
+            names: of the columns of features, for sentences.
 
         Raises:
-            DataError: if an edge or a label is out of range, or there is not one label for each row
-                of features.
+            DataError: if an edge or a label is out of range, there is not one label for each row of
+                features, or a feature is not finite.
         """
-        features, labels = single_precision(features), class_numbers(labels)
+        features, labels = feature_matrix(features, names), class_numbers(labels)
         n = features.shape[0]
         edges = np.asarray(edges, dtype=np.int64).reshape(-1, 2)
         if labels.shape != (n,):
@@ -178,7 +182,7 @@ class Graph:
             "indices": self.indices.astype("<i4"),
             "feature_indptr": self.features.indptr.astype("<i8"),
             "feature_indices": self.features.indices.astype("<i4"),
-            "feature_data": self.features.data.astype("<f4"),
+            "feature_data": self.features.data.astype(self.features.dtype.newbyteorder("<")),
             "labels": self.labels.astype("<i8"),
             "shape": np.array([self.num_features, self.num_classes], dtype="<i8"),
             **({} if self.client is None else {"client": self.client.astype("<i8")}),
@@ -230,19 +234,65 @@ def disjoint_union(graphs: Sequence[Graph]) -> Graph:
     )
 
 
-def single_precision(values: sp.spmatrix | np.ndarray) -> sp.csr_matrix:
-    """Real numbers of any type, dense or sparse, as a float32 CSR matrix.
+def feature_matrix(values: sp.spmatrix | np.ndarray, names: Sequence[str] = ()) -> sp.csr_matrix:
+    """Real numbers of any type, dense or sparse, as a CSR matrix, shape (n, F): float32, or float64
+    with a notice where single precision is too coarse for a column (:func:`_coarse`).
+
+    Args:
+        values: a row a node.
+        names: of the columns, for sentences; by default their numbers.
 
     Raises:
-        DataError: if they are no real numbers.
+        DataError: if they are no real numbers, or one is not finite in single precision.
     """
-    values = values if sp.issparse(values) else np.asarray(values)
+    values = sp.csr_matrix(values) if sp.issparse(values) else np.asarray(values)
     if values.dtype.kind not in "biuf" or values.ndim != 2:
         raise DataError(
             f"features have type {values.dtype} and shape {values.shape}; a row of real numbers "
             "for each node is needed"
         )
-    return sp.csr_matrix(values.astype(np.float32))
+    with np.errstate(over="ignore", invalid="ignore"):
+        single = sp.csr_matrix(values.astype(np.float32))
+    name = dict(enumerate(names))
+    if not np.isfinite(single.data).all():
+        found = single.tocoo()
+        first = np.argmin(np.isfinite(found.data))
+        row, column = found.row[first], found.col[first]
+        raise DataError(
+            f"the feature {name.get(column, column)} of node {row} is {values[row, column]}, which "
+            "is not a finite number of single precision"
+        )
+    coarse = _coarse(values)
+    for column, exact, left in coarse:
+        warnings.warn(
+            f"the feature {name.get(column, column)} has {exact} values, of which single precision "
+            f"tells {left} apart; features: minmax scales it before it is rounded",
+            Notice,
+            stacklevel=2,
+        )
+    return sp.csr_matrix(values.astype(np.float64)) if coarse else single
+
+
+def _coarse(values: Any) -> list[tuple[int, int, int]]:
+    """The columns in which rounding to single precision moves a value by more than a thousandth of
+    the range that the column has, each with its number of values before and after.
+
+    A range below 10⁻¹³ of the values is taken for rounding in double precision.
+    """
+    if np.can_cast(values.dtype, np.float32) or not min(values.shape):
+        return []
+    low, high = (
+        sp.csr_matrix(end, dtype=np.float64).toarray()[0]
+        for end in (values.min(axis=0), values.max(axis=0))
+    )
+    size, span = np.maximum(abs(low), abs(high)), high - low
+    found = []
+    for column in np.flatnonzero((span > 1e-13 * size) & (span < 1e-4 * size)):
+        exact = np.unique(sp.csr_matrix(values[:, [column]], dtype=np.float64).toarray())
+        rounded = exact.astype(np.float32)
+        if 1000 * abs(rounded - exact).max() > span[column]:
+            found.append((int(column), len(exact), len(np.unique(rounded))))
+    return found
 
 
 def class_numbers(labels: Any) -> np.ndarray:

@@ -10,10 +10,10 @@ REVISION = 1
 
 
 def scale(features: sp.csr_matrix, how: str) -> sp.csr_matrix:
-    """Scale node features, float32 CSR of shape (n, F); returns the same without stored zeros, and
-    leaves ``features`` as it is.
+    """Scale node features, CSR of shape (n, F), in double precision; returns float32 without stored
+    zeros, and leaves ``features`` as it is.
 
-    * ``raw``: x, the very matrix that was given;
+    * ``raw``: x, the very matrix that was given where it is float32;
     * ``row``: x / Σ x over the node's row, so that each row sums to 1; an empty row stays empty;
     * ``minmax``: (x − min) / (max − min) over the column, so that each column spans [0, 1]; a
         constant column becomes 0.
@@ -23,7 +23,7 @@ def scale(features: sp.csr_matrix, how: str) -> sp.csr_matrix:
             and negative values.
     """
     if how == "raw":
-        return features
+        return features.astype(np.float32, copy=False)
     scaled = _row(features) if how == "row" else _minmax(features)
     result = sp.csr_matrix(
         (scaled.astype(np.float32), features.indices, features.indptr),

@@ -102,7 +102,7 @@ class Step:
             if "learning_rate" in self.setting
             else "other features may help (key datasets.NAME.features)"
         )
-        with divergence_named(f"step {self.name} of {task.name}", remedy):
+        with divergence_named(f"step {self.name} of {task.name}", remedy, task.graph.features):
             return load(self.function)(
                 inner,
                 self.parameters.of(parameters),
@@ -230,7 +230,7 @@ class Method:
             shared=self.evaluation == "global",
         )
         own = [key for key in _DIVERGE if key in type(parameters).model_fields]
-        with divergence_named(self.name, _lower(*own)):
+        with divergence_named(self.name, _lower(*own), task.graph.features):
             result: RunResult = load(self.function)(task, parameters, results)
         self._check(result, task)
         communication = merged(

@@ -9,6 +9,7 @@ anybody must raise: keys hold the digest of its file, or the name and version of
 
 import functools
 import hashlib
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import Any
 
 from feddep.graph import partitioners
 from feddep.methods import registry
-from feddep.methods.method import Method
+from feddep.methods.method import Method, load
 from feddep.nn import encoder_names
 from feddep.utils.errors import ConfigError, one_line
 
@@ -71,6 +72,8 @@ def use(files: Sequence[str] = ()) -> None:
     for number, file in enumerate(files):
         title, path = f"plugins.{number}, {file},", Path(file)
         try:
+            if path.exists() and not path.is_file():
+                raise ValueError("it is no file")
             content = path.read_bytes()
         except (OSError, ValueError) as error:
             raise ConfigError(f"{title} cannot be read: {one_line(str(error))}") from None
@@ -92,9 +95,9 @@ def _execute(path: Path, content: bytes, digest: str) -> ModuleType:
     return module
 
 
-def _load(place: str, title: str, identity: dict[str, str], load: Callable[[], ModuleType]) -> None:
+def _load(place: str, title: str, identity: dict[str, str], run: Callable[[], ModuleType]) -> None:
     try:
-        module = load()
+        module = run()
     except Exception as error:
         raise ConfigError(
             f"{title} cannot be imported: {one_line(f'{type(error).__name__}: {error}')}"
@@ -133,6 +136,14 @@ def _declared(module: ModuleType, identity: dict[str, str], title: str) -> Plugi
             f"{title} must declare its methods as METHODS = (Method(...),), but METHODS is "
             f"{methods!r}"
         )
+    for method in methods:
+        try:
+            inspect.signature(load(method.function)).bind("task", "parameters", "steps")
+        except (ImportError, AttributeError, TypeError, ValueError) as error:
+            raise ConfigError(
+                f"{title} declares {method.function} for {method.name}, which is no function of "
+                f"(task, parameters, steps): {one_line(str(error))}"
+            ) from None
     for name, example in _BY_NAME.items():
         found = getattr(module, name, {})
         if not isinstance(found, dict) or not all(

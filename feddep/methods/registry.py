@@ -4,7 +4,6 @@ Planning imports them: where declarations are in the ``__init__.py`` of a packag
 beside it, it needs no PyTorch.
 """
 
-import difflib
 import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 
 import feddep.methods
 from feddep.methods.method import Method
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, nearest
 from feddep.utils.parameters import Parameters
 
 GROUPS = (
@@ -65,11 +64,7 @@ def find(name: str) -> Method:
     """
     known = methods()
     if name not in known:
-        nearest = ", ".join(difflib.get_close_matches(name, known, cutoff=0))
-        raise ConfigError(
-            f"methods.{name} is not a known method; of the {len(known)} that are, the nearest "
-            f"are {nearest}"
-        )
+        raise ConfigError(f"methods.{name} is not a known method; {nearest(name, known)}")
     return known[name]
 
 

@@ -4,10 +4,14 @@ import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from feddep.utils.errors import DivergenceError
+
+_LARGE = 1000
+"""Features beyond this are called the cause of a divergence."""
 
 
 def check_finite(what: str, loss: float, weights: Iterable[Tensor] = (), remedy: str = "") -> None:
@@ -34,12 +38,13 @@ def _finite(numbers: Tensor) -> bool:
 
 
 @contextmanager
-def divergence_named(name: str, remedy: str) -> Iterator[None]:
+def divergence_named(name: str, remedy: str, features: sp.csr_matrix) -> Iterator[None]:
     """Say of a divergence what diverged, in which round, and what may help.
 
     Args:
         name: of the method or step that is run.
         remedy: what may help where the error does not know better.
+        features: of all nodes, as they are trained on; where they are large, they are to be scaled.
 
     Raises:
         DivergenceError: where one is raised within.
@@ -48,4 +53,7 @@ def divergence_named(name: str, remedy: str) -> Iterator[None]:
         yield
     except DivergenceError as error:
         when = f" in round {error.round}" if error.round else ""
-        raise DivergenceError(f"{name} diverged{when}: {error}; {error.remedy or remedy}") from None
+        remedy, largest = error.remedy or remedy, abs(features.data).max(initial=0)
+        if largest > _LARGE:
+            remedy = f"features are as large as {largest:g}; scale them (features: minmax)"
+        raise DivergenceError(f"{name} diverged{when}: {error}; {remedy}") from None

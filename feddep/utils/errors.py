@@ -2,8 +2,10 @@
 allowed.
 """
 
+import difflib
 import os
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 
@@ -17,6 +19,15 @@ def printable(text: str) -> str:
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
     )
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Those of the known names that are most like a name that is none of them, as a part of a
+    sentence.
+    """
+    names = list(known)
+    close = ", ".join(difflib.get_close_matches(name, names, cutoff=0))
+    return f"the nearest of {len(names)} are {close}" if names else "there is none"
 
 
 def out_of_memory(error: Exception) -> str | None:

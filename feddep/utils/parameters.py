@@ -99,13 +99,15 @@ def key_values(pairs: Sequence[str]) -> dict[str, Any]:
     as JSON writes them, such as ``1e-3`` and ``true``; anything else is text.
 
     Raises:
-        ConfigError: if one has no key or no ``=``.
+        ConfigError: if one has no key or no ``=``, or two have the same key.
     """
     found: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not (key and equals):
             raise ConfigError(f"{pair!r} is no option; KEY=VALUE is allowed, such as rounds=20")
+        if key in found:
+            raise ConfigError(f"{pair!r} sets {key} once more; each option may be set once")
         try:
             found[key] = json.loads(text)
         except ValueError:

@@ -17,6 +17,7 @@ from feddep.config.loading import (
     load,
     main_tables,
     merged,
+    read,
     table_datasets,
     typed,
     validate,
@@ -141,6 +142,9 @@ def test_values_of_the_command_line_are_typed():
         b"a: \xff",
         b"seeds: [!!int x]",
         b"a: 1\n---\nb: 2",
+        b"a: 1\nb: 2\na: 1",
+        b"a: [{b: 1, c: 2, 'b': 3}]",
+        b'{"a": {"b": 1, "b": 1}}',
         None,
     ],
 )
@@ -149,6 +153,11 @@ def test_a_file_that_is_no_configuration_is_named(content: bytes | None, tmp_pat
         (tmp_path / "bad.yaml").write_bytes(content)
     with pytest.raises(ConfigError, match=re.escape("bad.yaml")):
         load(tmp_path / "bad.yaml")
+
+
+def test_a_key_of_a_merged_mapping_may_be_there_again(tmp_path: Path):
+    (tmp_path / "a.yaml").write_text("a: &a {p: 1}\nb: &b {<<: *a, p: 2}\nc: {<<: *b, q: 3}\n")
+    assert read(tmp_path / "a.yaml") == {"a": {"p": 1}, "b": {"p": 2}, "c": {"p": 2, "q": 3}}
 
 
 MISTAKES: list[tuple[str, Any]] = [
@@ -228,6 +237,7 @@ MISTAKES: list[tuple[str, Any]] = [
         ("studies.0.score", "test"),
     ),
     ("studies.0", {"name": "a b", "kind": "sweep"}),
+    *(("studies", [STUDY, STUDY]), ("studies.0.name", "main"), ("studies.0.name", "runs")),
 ]
 
 

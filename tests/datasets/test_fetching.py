@@ -2,14 +2,17 @@
 registry describes.
 """
 
+import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -119,6 +122,32 @@ def test_no_source_has_the_files(toy: Any, raw: Path, server: Any, pauses: list[
     )
     with pytest.raises(ConfigError):
         download("corra", raw)
+
+
+@pytest.mark.parametrize("place", [".", "raw", "raw/toy"])
+def test_a_folder_that_cannot_be_written_is_named(
+    place: str, toy: Any, raw: Path, server: Any
+) -> None:
+    if place == ".":
+        raw = Path("/proc/raw")
+    else:
+        file = raw.parents[1] / place
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("")
+    with pytest.raises(DataError, match=re.escape(str(raw))) as caught:
+        download("toy", raw, toy.mirror / "nowhere")
+    assert server.url not in str(caught.value)
+    assert server.asked == []
+
+
+def test_a_full_disk_is_named(
+    toy: Any, raw: Path, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    monkeypatch.setattr(shutil, "copyfile", Mock(side_effect=full))
+    with pytest.raises(DataError, match=re.escape(str(raw))):
+        download("toy", raw, toy.mirror)
+    assert server.asked == []
 
 
 def test_a_file_may_have_another_path_at_its_source(

@@ -4,9 +4,9 @@ none.
 
 import csv
 import dataclasses
-import gzip
 import io
 import pickle
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -22,34 +22,44 @@ from torch_geometric.data import Data, HeteroData
 from feddep import api
 from feddep.datasets import own_files, pyg
 from feddep.graph.graph import Graph
+from feddep.graph.scaling import scale
 from feddep.graph.split import PARTS
 from feddep.utils.errors import DataError, FeddepError, Notice
 from graphs import Payload, graphs, npz_arrays, random_graph
 
 GRAPH = random_graph(12, 30, seed=3)
+FORMS = ("graph.npz", "graph.pt", "csv", "csv.gz", "parquet")
 
 
-def write(path: Path, graph: Graph = GRAPH) -> Path:
-    """A graph as files in the format that the path ends with; in a folder, that of the tables."""
+def write(
+    path: Path, graph: Graph = GRAPH, x: np.ndarray | None = None, labels: Any = None
+) -> Path:
+    """A graph, perhaps with other features or labels, as files in the format that the path ends
+    with; in a folder, that of the tables.
+    """
+    dense = graph.features.toarray() if x is None else x
+    labels = graph.labels if labels is None else labels
     if path.suffix == ".npz":
-        np.savez(path, **npz_arrays(graph))
+        arrays = {**npz_arrays(graph), "labels": labels}
+        np.savez(path, **arrays if x is None else {**arrays, "attr_matrix": x})
     elif path.suffix == ".pt":
-        torch.save(pyg.to_data(graph), path)
+        data = pyg.to_data(graph)
+        data.x, data.y = torch.from_numpy(dense), torch.from_numpy(labels)
+        if labels is not graph.labels:
+            del data.num_classes
+        torch.save(data, path)
     else:
         path.mkdir(exist_ok=True)
         # Neither numbers from 0 nor in order.
         ids = np.array([f"{7 * node % 13:03}" for node in range(graph.num_nodes)])
-        nodes = (
-            pd.DataFrame(graph.features.toarray())
-            .add_prefix("x")
-            .assign(label=graph.labels, id=ids)
-        )
+        nodes = pd.DataFrame(dense).add_prefix("x").assign(label=labels, id=ids)
         edges = pd.DataFrame(ids[graph.edges()[:, ::-1]], columns=["target", "source"])
         for name, table in (("nodes", nodes), ("edges", edges)):
             if path.name == "parquet":
                 table.to_parquet(path / f"{name}.parquet")
             else:
-                table.to_csv(path / f"{name}.csv", index=False)
+                ending = "csv.gz" if path.suffix == ".gz" else "csv"
+                table.to_csv(path / f"{name}.{ending}", index=False)
     return path
 
 
@@ -57,16 +67,71 @@ def write(path: Path, graph: Graph = GRAPH) -> Path:
 def test_there_and_back(tmp_path_factory: pytest.TempPathFactory, graph: Graph):
     """Of any graph of two classes or more."""
     folder = tmp_path_factory.mktemp("any")
-    expected = Graph.from_edges(
-        graph.edges(), graph.features, graph.labels, max(graph.labels) + 1
-    ).fingerprint
-    for form in ("graph.npz", "graph.pt", "csv", "parquet"):
+    graph = dataclasses.replace(graph, num_classes=int(graph.labels.max()) + 1)
+    for form in FORMS:
         path = write(folder / form, graph)
-        if 2 <= graph.labels.max() + 1 <= graph.num_nodes:
-            assert own_files.read(path).fingerprint == expected
+        if 2 <= graph.num_classes <= graph.num_nodes:
+            assert own_files.read(path).fingerprint == graph.fingerprint
         else:
             with pytest.raises(DataError):
                 own_files.read(path)
+
+
+SECONDS = 1.7e9 + np.random.default_rng(0).permutation(12)
+"""Twelve times, a second apart, of which single precision knows one."""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_features_that_single_precision_does_not_tell_apart_are_said_and_scaled_before(
+    form: str, tmp_path: Path
+):
+    x = np.column_stack([SECONDS, np.linspace(0.1, 0.7, 12) ** 2])
+    with pytest.warns(Notice, match="x0" if form not in ("graph.npz", "graph.pt") else "0"):
+        graph = own_files.read(write(tmp_path / form, x=x))
+    expected = (x - x.min(axis=0)) / (x.max(axis=0) - x.min(axis=0))
+    assert np.array_equal(scale(graph.features, "minmax").toarray(), expected.astype(np.float32))
+    assert np.array_equal(scale(graph.features, "raw").toarray(), x.astype(np.float32))
+    graph.save(tmp_path / "graph.safetensors")
+    kept = Graph.load(tmp_path / "graph.safetensors")
+    assert kept.fingerprint == graph.fingerprint
+    assert np.array_equal(kept.features.toarray(), x)
+
+
+USUAL = {
+    "whole numbers": np.arange(12.0) + 94305,
+    "rounding of double precision": np.where(np.arange(12) % 2, 0.1 + 0.2, 0.3),
+    "a constant": np.full(12, 0.1),
+    "a small range": 1 + np.arange(12) / 1e5 % 1e-4,
+    "years": 1990.0 + np.arange(12) * 7 % 12,
+    "times and zeros": SECONDS * (np.arange(12) % 2),
+}
+
+
+@pytest.mark.parametrize("column", USUAL)
+def test_usual_features_stay_in_single_precision(column: str, recwarn: pytest.WarningsRecorder):
+    graph = Graph.from_edges(np.zeros((0, 2)), USUAL[column][:, None], GRAPH.labels, 3)
+    assert graph.features.dtype == np.float32
+    assert not recwarn.list
+
+
+ODD = np.ones((12, 2))
+ODD[3, 1] = 2
+WRONG_CONTENT: dict[str, dict[str, Any]] = {
+    **{str(wrong): {"x": np.where(ODD == 2, wrong, ODD)} for wrong in (np.nan, -np.inf, 1e39)},
+    "a column that numbers the nodes": {"x": np.column_stack([np.ones(12), np.arange(12) + 1])},
+    "no feature": {"x": np.ones((12, 0))},
+    "one class": {"labels": np.zeros(12, dtype=np.int64)},
+    "no label": {"labels": np.full(12, np.nan)},
+    "a label between numbers": {"labels": GRAPH.labels + 0.5},
+    "a negative label": {"labels": GRAPH.labels - 2},
+    "more classes than nodes": {"labels": GRAPH.labels * 9},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("wrong", WRONG_CONTENT)
+def test_every_format_refuses_the_same(wrong: str, form: str, tmp_path: Path):
+    assert_is_refused(write(tmp_path / form, **WRONG_CONTENT[wrong]))
 
 
 def test_other_forms_that_are_allowed(tmp_path: Path):
@@ -112,28 +177,16 @@ def test_numbers_of_any_type(kind: str, tmp_path: Path):
     assert pyg.from_data(data).fingerprint == graph.fingerprint
 
 
-def bare(form: str, path: Path) -> Path:
-    """A graph without the labels of its first and third node."""
-    labels = GRAPH.labels.astype(np.float64)
-    labels[[0, 2]] = np.nan if form != "graph.npz" else -1
-    if form == "graph.pt":
-        data = pyg.to_data(GRAPH)
-        data.y = torch.from_numpy(labels)
-        torch.save(data, path / form)
-    elif form == "graph.npz":
-        np.savez(path / form, **{**npz_arrays(GRAPH), "labels": labels.astype(np.int64)})
-    else:
-        table = pd.read_csv(write(path / form) / "nodes.csv", dtype={"id": str})
-        table.assign(label=labels).to_csv(path / form / "nodes.csv", index=False)
-    return path / form
-
-
-@pytest.mark.parametrize("form", ["graph.npz", "graph.pt", "csv"])
-def test_nodes_without_a_label_are_in_the_graph_and_in_no_set(form: str, tmp_path: Path):
+@pytest.mark.parametrize("missing", [-1, np.nan])
+@pytest.mark.parametrize("form", FORMS)
+def test_nodes_without_a_label_are_in_the_graph_and_in_no_set(
+    form: str, missing: float, tmp_path: Path
+):
+    expected = np.where(np.isin(np.arange(12), [0, 2]), -1, GRAPH.labels)
     with pytest.warns(Notice):
-        graph = own_files.read(bare(form, tmp_path))
-    expected = GRAPH.labels.copy()
-    expected[[0, 2]] = -1
+        graph = own_files.read(
+            write(tmp_path / form, labels=np.where(expected < 0, missing, expected))
+        )
     assert graph.labels.tolist() == expected.tolist()
     assert np.array_equal(graph.edges(), GRAPH.edges())
     for method in ("random", "class_balanced"):
@@ -154,6 +207,37 @@ def test_empty_classes_and_unread_columns_are_said(tmp_path: Path):
         )
     with pytest.warns(Notice, match="weight"):
         own_files.read(save_tables(tmp_path, NODES, "source,target,weight\n1,2,3\n"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (["1.234", "999", "12.000"], True),
+        (["-1.234", "0", " 7"], True),
+        (["1.234", "999.5", "12"], False),
+        (["0.234", "999", "12"], False),
+        (["1.234", "1000", "12"], False),
+        (["1.234", "2.345", "3.456"], False),
+        (["1.23", "2", "3"], False),
+        (["1", "2", "3"], False),
+    ],
+)
+def test_a_point_that_may_part_thousands_is_said(cells: list[str], said: bool, tmp_path: Path):
+    rows = "".join(f"{number},{number % 2},{cell},1.5\n" for number, cell in enumerate(cells))
+    save_tables(tmp_path, f"id,label,height,x\n{rows}", "source,target\n1,2\n")
+    with warnings.catch_warnings(record=True) as caught:
+        graph = own_files.read(tmp_path)
+    assert ["height" in str(each.message) for each in caught] == [True] * said
+    assert graph.features.toarray()[:, 0].tolist() == [np.float32(cell) for cell in cells]
+
+
+def test_an_index_with_a_name_is_a_column(tmp_path: Path):
+    expected = own_files.read(write(tmp_path / "parquet")).fingerprint
+    for name, column in (("nodes", "id"), ("nodes", ["label", "id"]), ("edges", "target")):
+        file = tmp_path / "parquet" / f"{name}.parquet"
+        pd.read_parquet(file).set_index(column).to_parquet(file)
+        assert own_files.read(tmp_path / "parquet").fingerprint == expected
+        pd.read_parquet(file).reset_index().to_parquet(file)
 
 
 def save_tables(path: Path, nodes: str, edges: str) -> Path:
@@ -177,17 +261,6 @@ def test_names_are_what_they_look_like(tmp_path: Path):
         with (tmp_path / "edges.csv").open("w", newline="") as stream:
             csv.writer(stream).writerows([["source", "target"], [one, two], [three, two]])
         assert own_files.read(tmp_path).fingerprint == expected
-
-
-def test_compressed_tables(tmp_path: Path):
-    folder = write(tmp_path / "csv")
-    expected = own_files.read(folder).fingerprint
-    for name in ("nodes", "edges"):
-        (folder / f"{name}.csv.gz").write_bytes(
-            gzip.compress((folder / f"{name}.csv").read_bytes())
-        )
-        (folder / f"{name}.csv").unlink()
-    assert own_files.read(folder).fingerprint == expected
 
 
 def with_split(form: str, path: Path) -> Path:
@@ -261,17 +334,12 @@ def test_splits_and_partitions_that_are_not_there(tmp_path: Path):
 WIDE = np.concatenate([GRAPH.adjacency.indices[:-1], [99]]).astype(np.int32)
 WRONG_ARRAYS: dict[str, dict[str, Any]] = {
     "no labels": {"labels": None},
-    "labels that are NaN": {"labels": np.full(12, np.nan)},
     "one-hot labels": {"labels": np.eye(12, dtype=int)},
     "too few labels": {"labels": GRAPH.labels[1:]},
-    "a negative label": {"labels": GRAPH.labels - 2},
     "complex features": {"attr_matrix": np.ones((12, 3)) * 1j},
     "a huge label": {"labels": GRAPH.labels * 10**9},
     "a label of 64 bits": {"labels": GRAPH.labels.astype(np.uint64) << np.uint64(63)},
-    "one class": {"labels": GRAPH.labels * 0},
     "no features": {"attr_indptr": None},
-    "features that are NaN": {"attr_data": GRAPH.features.data * np.nan},
-    "no feature": {"attr_matrix": np.ones((12, 0))},
     "a node that is not there": {"adj_indices": WIDE},
     "rows out of order": {"adj_indptr": GRAPH.adjacency.indptr[::-1]},
     "more nodes with edges": {"adj_shape": np.array([12, 100]), "adj_indices": WIDE},
@@ -280,22 +348,20 @@ NODES, EDGES = "id,label,x\n1,0,0.5\n2,1,1\n", "source,target\n1,2\n"
 WRONG_TABLES = {
     "no table of edges": (NODES, None),
     "no column of labels": ("id,x\n1,2\n", EDGES),
-    "a label between numbers": ("id,label,x\n1,0,0\n2,1.5,1\n", EDGES),
     "an empty feature": ("id,label,x\n1,0,0\n2,1,\n", EDGES),
-    "an infinite feature": ("id,label,x\n1,0,0\n2,1,inf\n", EDGES),
     "a feature of text": ("id,label,x\n1,0,red\n2,1,2\n", EDGES),
     "a repeated id": ("id,label,x\n1,0,0\n1,1,1\n", EDGES),
     "a long row": ("id,label,x\n1,0,0,7\n2,1,1,7\n", EDGES),
     "an edge to nowhere": (NODES, "source,target\n1,2\n2,02\n"),
     "edges without a header": (NODES, "1,2\n"),
     "a saved index": (",id,label,x\n0,1,0,0.5\n1,2,1,1\n", EDGES),
-    "a column that numbers the rows": (
-        "id,label,x\n" + "".join(f"{i},{i % 2},{i + 1}\n" for i in range(12)),
-        EDGES,
-    ),
     "a column twice": ("id,label,x,x\n1,0,0,1\n2,1,1,1\n", EDGES),
     "ids twice": ("id,id,label,x\n1,5,0,0\n2,6,1,1\n", EDGES),
     "semicolons": (NODES.replace(",", ";"), EDGES),
+    "semicolons and decimal commas": ("id;label;x;y\n1;0;0,5;1,5\n2;1;1;2\n", EDGES),
+    "a decimal comma": ('id,label,x\n1,0,0\n2,1,"1,5"\n', EDGES),
+    "two forms of thousands": ('id,label,x\n1,0,1.234\n2,1,"1,234"\n', EDGES),
+    "a decimal comma without quotes": ("id,label,x\n1,0,0\n2,1,1,5\n", EDGES),
     "another encoding": (NODES.replace("x", "é").encode("latin-1"), EDGES),
     "an unknown part of the split": ("id,label,x,split\n1,0,0,train\n2,1,1,valid\n", EDGES),
     "a pointer of Git LFS": (
@@ -358,7 +424,8 @@ def test_other_files(tmp_path: Path):
             archive.writestr(
                 f"{name}.npy", content.getvalue().replace(b"(12,)", b"(1099511627776,)")
             )
-    assert_is_refused(path.with_suffix(".npz"))
+    with pytest.raises(DataError, match="memory"):
+        own_files.read(path.with_suffix(".npz"))
     folder = write(tmp_path / "csv")
     (folder / "edges.parquet").write_bytes(b"")  # a second table of edges
     assert_is_refused(folder)
@@ -373,6 +440,46 @@ def test_other_objects_of_graphs_are_named(held: Any, tmp_path: Path):
     torch.save(held, tmp_path / "graph.pt")
     with pytest.raises(DataError, match="Data"):
         own_files.read(tmp_path / "graph.pt")
+
+
+NUMPY: dict[str, Any] = {
+    "num_classes": np.int64(3),
+    "accuracy": np.float32(0.5),
+    "name": np.str_("mine"),
+    "ids": np.arange(12),
+}
+
+
+def test_scalars_and_arrays_of_numpy_beside_the_graph(tmp_path: Path):
+    data = pyg.to_data(GRAPH)
+    for name, value in NUMPY.items():
+        data[name] = value
+    torch.save(data, tmp_path / "graph.pt")
+    assert own_files.read(tmp_path / "graph.pt").fingerprint == GRAPH.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("num_classes", value) for value in ("3", 3.5, np.float64(3), torch.ones(2))),
+        *(("x", np.ones((12, 2))), ("y", list(range(12))), ("train_mask", "all")),
+    ],
+)
+def test_an_attribute_of_another_type_is_named(name: str, value: Any, tmp_path: Path):
+    data = pyg.to_data(GRAPH)
+    data[name] = value
+    torch.save(data, tmp_path / "graph.pt")
+    with pytest.raises(DataError, match=name):
+        own_files.read(tmp_path / "graph.pt")
+
+
+@pytest.mark.parametrize("name", ["labels", "adj_indptr", "attr_shape"])
+def test_an_array_that_is_missing_is_named(name: str, tmp_path: Path):
+    arrays = npz_arrays(GRAPH)
+    del arrays[name]
+    np.savez(tmp_path / "graph.npz", **arrays)
+    with pytest.raises(DataError, match=name):
+        own_files.read(tmp_path / "graph.npz")
 
 
 def test_checksums_are_of_the_content_alone(tmp_path: Path):

@@ -229,6 +229,26 @@ def test_recorded_runs_that_fit_are_drawn(made: Made):
             verification.draw(config, study, asked, None, 1, 0)
 
 
+def test_a_name_without_changes_is_of_all_its_variants():
+    blocks = [
+        {"datasets": {"mini": {"labelled": [0.1, 0.2]}, "cora": {}}, "seeds": [3]},
+        {"datasets": {"mini": {}}, "methods": {"feddep": {"prototypes": [5, 6]}}, "seeds": [4]},
+    ]
+    study = {"name": "some", "kind": "sweep", "runs": [{"settings": {"quick": {}}, **blocks[0]}]}
+    study["runs"].append({"settings": {"quick": {}}, **blocks[1]})
+    config = validate({**RAW, "clients": [2], "studies": [study]})
+
+    def seeds(**asked: Any) -> list[int]:
+        return [run.seed for run in verification.planned(config, "some", asked)]
+
+    assert seeds() == [3, 3, 3, 4, 4]
+    assert seeds(dataset="mini") == [3, 3, 4, 4]
+    assert seeds(dataset="mini,labelled=0.1") == seeds(dataset="cora") == [3]
+    assert seeds(method="feddep", seed=4) == [4, 4]
+    assert seeds(method="feddep,prototypes=5") == [4]
+    assert seeds(dataset="min") == []
+
+
 def test_a_run_comes_back_or_not(made: Made, tmp_path: Path):
     def verify(tolerance: float, **changes: Any) -> list[str]:
         rows = runs.load(made.config, [FEDDEP]).assign(**changes)

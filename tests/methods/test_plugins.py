@@ -2,6 +2,7 @@
 configuration error.
 """
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,10 @@ from feddep.utils.parameters import Parameters
 OWN = Step("mine.prototypes", "prototypes", f"{__name__}:compute", Parameters, needs=("pretrain",))
 METHODS = (Method("mine", "Mine", FedDEPParameters, f"{__name__}:run", steps=lambda parameters:
 (PRETRAINING, OWN)),)
+
+
+def run(task, parameters, steps):
+    raise NotImplementedError
 """
 ENCODER = """
 from torch_geometric.nn.models import GIN
@@ -177,6 +182,11 @@ WRONG = {
     "an error": "1 / 0",
     "an error of two lines": "raise ValueError('one\\ntwo')",
     "a name that is taken": MINE.replace('"mine"', '"fedavg"'),
+    "a function of two arguments": MINE.replace(", steps)", ")"),
+    "a function of four arguments": MINE.replace(", steps)", ", steps, more)"),
+    "a function that is not there": MINE.replace(":run", ":ran"),
+    "a function that is a number": MINE.replace("METHODS", "run = 3\nMETHODS"),
+    "a function of no module": MINE.replace('f"{__name__}:run"', '"run"'),
     "encoders without names": "ENCODERS = (int,)",
     "an encoder that is a number": "ENCODERS = {'mine': 3}",
     "an encoder without a name": "ENCODERS = {'': int}",
@@ -184,7 +194,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("wrong", [*WRONG, "no file", "a folder"])
+@pytest.mark.parametrize("wrong", [*WRONG, "no file", "a folder", "a pipe"])
 def test_what_is_wrong_with_a_file_is_a_configuration_error(wrong: str) -> None:
     using(MINE, "good.py")
     before = registry.methods()
@@ -192,6 +202,8 @@ def test_what_is_wrong_with_a_file_is_a_configuration_error(wrong: str) -> None:
         Path("mine.py").write_text(WRONG[wrong])
     elif wrong == "a folder":
         Path("mine.py").mkdir()
+    elif wrong == "a pipe":
+        os.mkfifo("mine.py")
     with pytest.raises(ConfigError) as caught:
         validate({**RAW, "plugins": ["mine.py"]})
     assert "mine.py" in str(caught.value)
@@ -275,4 +287,19 @@ def test_what_is_wrong_with_a_result_is_an_error_of_its_method(returned: str) ->
     )
     using(imports + MINE.replace("fedavg.run(task)", returned))
     with pytest.raises(ConfigError, match="mine"):
+        run("mine")
+
+
+def test_local_steps_without_a_loss_are_an_error_of_their_client() -> None:
+    client = """
+class Silent(Client):
+    def train(self):
+        super().train()
+
+
+def run"""
+    text = MINE.replace("\ndef run", client)
+    call = "train_on(task, task.subgraphs(), Silent)"
+    using("from feddep.federation.client import Client\n" + text.replace("run(task)", call))
+    with pytest.raises(ConfigError, match="Silent"):
         run("mine")

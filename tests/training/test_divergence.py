@@ -2,9 +2,11 @@
 and what to lower.
 """
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -51,6 +53,15 @@ def test_the_round_is_the_one_that_diverges():
     assert "round 2" in said(
         "fedavg", {"optimizer": "sgd", "learning_rate": 1000, "weight_decay": 1.0}
     )
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedsage_plus", "feddep", "fedgcn", "global"])
+def test_features_that_are_too_large_are_named(name: str):
+    task = task_of(name)
+    large = dataclasses.replace(task.graph, features=task.graph.features * np.float32(1e38))
+    with pytest.raises(DivergenceError, match="minmax"):
+        run_on(dataclasses.replace(task, graph=large), name, **known(name, FEW))
+    assert "minmax" not in said("fedavg", DIVERGING)
 
 
 def test_noise_that_overflows():

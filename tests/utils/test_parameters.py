@@ -31,7 +31,7 @@ def test_values(text: str, value: Any):
     assert type(found["key"]) is type(value)
 
 
-@pytest.mark.parametrize("pair", ["rounds", "=3", ""])
+@pytest.mark.parametrize("pair", ["rounds", "=3", "", "rounds=3"])
 def test_what_is_no_pair(pair: str):
     with pytest.raises(ConfigError):
         key_values(["rounds=3", pair])

@@ -31,7 +31,7 @@ def exit_on_user_error():
 
 with exit_on_user_error():
     for file in workflow.configfiles:
-        read(file)  # numbers that YAML reads otherwise are refused
+        read(file)  # in which Snakemake overlooks a key that is there twice
     config = validate(typed(config))
     # The runs that no table has, by key.
     MISSING = {key: run for run, key in runs.missing(config, plan.all_runs(config)).items()}
