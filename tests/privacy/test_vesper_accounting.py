@@ -30,7 +30,12 @@ from feddep.privacy.vesper_accounting import (
     subsampled_divergences,
     touch_probability,
 )
-from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining, published_roots
+from feddep.privacy.vesper_sensitivity import (
+    Correction,
+    VerticalTraining,
+    layer_squares,
+    published_roots,
+)
 from message_changes import bounded_pairs
 
 SMALL = VerticalTraining(nodes=320, batch=32, steps=500, layers=2, degree=5)
@@ -227,6 +232,11 @@ def test_what_the_corrected_mechanism_costs(correction: Any, fields: Any, square
     assert certified_guarantee(training).epsilon(20, 1e-5) == pytest.approx(
         get_epsilon_gaussian(20 / math.sqrt(square), 1e-5)
     )
+
+
+def test_no_sum_of_costs_is_above_the_largest():
+    guarantee, squares = certified_guarantee(SMALL), layer_squares(SMALL)
+    assert guarantee.largest == SMALL.steps * sum(squares) >= guarantee.squares.max()
 
 
 def test_batches_drawn_afresh_show_a_random_number_of_the_rows_of_vfgnn():

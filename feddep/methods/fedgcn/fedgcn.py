@@ -208,7 +208,7 @@ def exchange(
     edges: Sequence[CrossEdges],
     known: Sequence[tuple[sp.csr_matrix, sp.csr_matrix]],
     hops: int,
-    noise: float = 0.0,
+    noise: float,
 ) -> list[Tensor]:
     """Rows of Ŝ of each client's nodes, and with two hops of their neighbours elsewhere, shape (n +
     h, F), after one exchange.

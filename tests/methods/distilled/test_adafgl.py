@@ -99,6 +99,17 @@ def test_the_prediction_mixes_both_branches(score: float):
     np.testing.assert_allclose(evaluator.logits(model).exp(), expected, rtol=1e-4)
 
 
+@pytest.mark.parametrize("knowledge", ["probabilities", "logits"])
+def test_the_homophilous_branch_is_drawn_to_what_the_federation_knows(knowledge: str):
+    model = AdaFGLModel(random_task(clients=2, **GCN), AdaFGLParameters(knowledge=knowledge))
+    z, q = torch.randn(6, 3), torch.rand(6, 3)
+    labels, train = torch.tensor([0, 1, 2, 0, 1, 2]), torch.arange(4)
+    found = model.losses({"homophilous": z}, View(q, q, q, q), labels, train)
+    said = z.softmax(dim=1) if knowledge == "probabilities" else z
+    truth = -z.log_softmax(dim=1)[train, labels[train]].mean()
+    torch.testing.assert_close(found, truth + (said - q).square().mean())
+
+
 def test_a_switch_takes_one_branch():
     """A threshold of 0 always takes the homophilous branch; both share step 1."""
     task = random_task(**GCN)
