@@ -42,7 +42,7 @@ def load(config: Config, kind: Kind, files: Mapping[str, str]) -> list[dict[str,
         known = {
             str(key): row for key, row in _read_table(_table(config, kind)).to_dict("index").items()
         }
-    return [_read(Path(file)) if key in absent else dict(known[key]) for key, file in files.items()]
+    return [_read(file, key) if key in absent else dict(known[key]) for key, file in files.items()]
 
 
 def publish(config: Config, kind: Kind, files: Mapping[str, str]) -> int:
@@ -50,9 +50,7 @@ def publish(config: Config, kind: Kind, files: Mapping[str, str]) -> int:
     table = _table(config, kind)
     with exclusive(table.parent):
         known = set(_read_table(table)["key"]) if table.is_file() else set()
-        rows = [
-            {"key": key, **_read(Path(file))} for key, file in files.items() if key not in known
-        ]
+        rows = [{"key": key, **_read(file, key)} for key, file in files.items() if key not in known]
         if rows:
             found = pd.DataFrame(rows)
             order = [name for name in ("name", "dataset", "clients", "seed") if name in found]
@@ -73,9 +71,9 @@ def _read_table(file: Path) -> pd.DataFrame:
         ) from None
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: str, key: str) -> dict[str, Any]:
     """Statistics of a file; lists and mappings as JSON, as a table has them."""
     return {
         name: json.dumps(value) if isinstance(value, list | dict) else value
-        for name, value in read_json(file).items()
+        for name, value in read_json(file, key).items()
     }

@@ -353,7 +353,7 @@ def typed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _read_cached(config: Config, key: str) -> Mapping[str, Any]:
-    content: Mapping[str, Any] = read_json(cached(config, key))
+    content: Mapping[str, Any] = read_json(cached(config, key), key)
     return content
 
 
@@ -400,7 +400,7 @@ def write_cached(
     """
     measured = row(run.key, run.setting.name, run.specification, result, provenance)
     content = {"row": measured, "curve": curve(result)}
-    write_json(file, {**content, "communication": result["communication"]})
+    write_json(file, {**content, "communication": result["communication"]}, run.key)
 
 
 def publish(config: Config, runs: Sequence[plan.Run]) -> int:

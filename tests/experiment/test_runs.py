@@ -329,6 +329,7 @@ import json, sys
 from pathlib import Path
 from feddep.config.loading import validate
 from feddep.experiment import data_tables, plan, runs
+from feddep.utils.files import write_json
 config = validate(json.loads(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
@@ -336,7 +337,7 @@ for run in plan.runs(config):
     if run.method.name == sys.argv[2]:
         runs.publish(config, [run])
         facts = Path(config["output"], f"{run.method}{run.seed}.json")
-        facts.write_text(json.dumps({"name": run.method.name, "nodes": run.seed}))
+        write_json(facts, {"name": run.method.name, "nodes": run.seed}, facts.stem)
         data_tables.publish(config, "graphs", {facts.stem: str(facts)})
 """
 

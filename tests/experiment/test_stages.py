@@ -14,12 +14,13 @@ import pytest
 from feddep.config.loading import Config, merged, validate
 from feddep.experiment import data_tables, plan, runs, stages, verification
 from feddep.experiment.plan import Run, one_run
+from feddep.experiment.steps import step_jobs
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.training.summary import summary
 from feddep.utils.errors import ConfigError, DataError, FeddepError
-from feddep.utils.files import read_arrays
+from feddep.utils.files import read_arrays, read_json, write_json
 from graphs import npz_arrays, random_graph
 from workspace import CONFIG
 
@@ -94,6 +95,55 @@ def test_each_stage_writes_what_it_says(made: Made):
     assert len(content["curve"]["round"]) == len(content["curve"]["loss"]) == 2
     weights = read_arrays(made.model, FEDDEP.key)
     assert all(np.isfinite(each).all() for each in weights.values())
+
+
+def damaged(content: bytes, rng: np.random.Generator) -> bytes:
+    """A file with a bit flipped, cut off, with something at its end, or with two blocks swapped."""
+    found, how = bytearray(content), int(rng.integers(4))
+    at, other = (int(place) for place in rng.integers(len(content) - 8, size=2))
+    if how == 0:
+        found[at] ^= 1 << int(rng.integers(8))
+    elif how == 1:
+        del found[at:]
+    elif how == 2:
+        found += rng.bytes(9)
+    else:
+        found[at : at + 8] = content[other : other + 8]
+        found[other : other + 8] = content[at : at + 8]
+    return bytes(found)
+
+
+def read_or_refused(file: Path, key: str) -> Any:
+    """The content of a file of the cache, or the sentence of the error."""
+    try:
+        return read_json(file, key) if file.suffix == ".json" else read_arrays(file, key)
+    except DataError as error:
+        return str(error)
+
+
+def test_no_damaged_file_of_the_cache_is_used(made: Made, tmp_path: Path):
+    keys = {
+        "graph": FEDDEP.graph_key,
+        "split": FEDDEP.split_key,
+        "partition": FEDDEP.partition_key,
+        **{job.step.stage: job.key for job in step_jobs(FEDDEP)},
+    }
+    files = {made.files[name]: key for name, key in keys.items()}
+    files |= {file.with_suffix(".json"): key for file, key in files.items()}
+    files |= {made.trained: FEDDEP.key, made.model: FEDDEP.key}
+    rng, refused = np.random.default_rng(0), 0
+    for file in filter(Path.is_file, files):  # a split has no facts beside it
+        whole, copy = read_or_refused(file, files[file]), tmp_path / file.name
+        assert not isinstance(whole, str)
+        for _ in range(8):
+            copy.write_bytes(damaged(file.read_bytes(), rng))
+            found = read_or_refused(copy, files[file])
+            if isinstance(found, str):
+                assert copy.name in found
+                refused += 1
+            else:  # white space of JSON, or equal blocks
+                np.testing.assert_equal(found, whole)
+    assert refused > 90
 
 
 OTHERS: dict[str, dict[str, Any]] = {
@@ -171,8 +221,13 @@ def test_a_graph_of_ones_own_is_read_from_its_files(tmp_path: Path):
 @pytest.mark.parametrize("kind", ["graphs", "partitions"])
 def test_published_statistics_are_those_of_the_files(kind: Any, made: Made, tmp_path: Path):
     config = Config({**made.config, "records": {"directory": str(tmp_path), "use": True}})
-    files = {"0123456789012345": made.facts[kind.removesuffix("s")]}  # a key without a letter
-    written = json.loads(Path(files["0123456789012345"]).read_text())
+    content = json.loads(Path(made.facts[kind.removesuffix("s")]).read_text())
+    written = {name: value for name, value in content.items() if name not in ("key", "sha256")}
+    files = {}
+    for key in ("0123456789012345", "a" * 16):  # a key without a letter
+        write_json(tmp_path / f"{key}.json", written, key)
+        files[key] = str(tmp_path / f"{key}.json")
+    later = {"a" * 16: files.pop("a" * 16)}
     assert data_tables.missing(config, kind, files) == files
     (before,) = data_tables.load(config, kind, files)
     assert data_tables.publish(config, kind, files) == 1
@@ -186,7 +241,7 @@ def test_published_statistics_are_those_of_the_files(kind: Any, made: Made, tmp_
         for name, value in before.items()
     } == written
 
-    assert data_tables.publish(config, kind, {"a" * 16: files["0123456789012345"]}) == 1
+    assert data_tables.publish(config, kind, later) == 1
     assert len(pd.read_csv(tmp_path / f"{kind}.csv")) == 2
     unused = Config({**config, "records": {"directory": str(tmp_path), "use": False}})
     assert data_tables.missing(unused, kind, gone) == gone
