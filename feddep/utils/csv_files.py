@@ -1,13 +1,26 @@
 """Tables as CSV files."""
 
+import io
+import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from feddep.utils.errors import DataError
+from feddep.utils.errors import DataError, one_line
 from feddep.utils.files import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
+
+FROM_0 = (0, sys.float_info.max)
+"""Numbers that are finite and not negative."""
+_SPELLED = {
+    "int64": r"-?\d+",
+    "Int64": r"(-?\d+)?",
+    "float64": r"(-?\d+(\.\d+)?(e[+-]?\d+)?)?",
+    "boolean": "(True|False)?",
+}
+"""Patterns of the cells of a type."""
 
 
 def csv_text(table: "pd.DataFrame", digits: int = 6) -> str:
@@ -37,3 +50,59 @@ def append_rows(target: Path, table: "pd.DataFrame") -> None:
             raise DataError(f"{target} does not have the columns {header}; nothing was added to it")
         text = former + lines
     write_text(target, text)
+
+
+def read_checked(
+    file: Path,
+    types: Mapping[str, str],
+    allowed: Mapping[str, str | tuple[float, float]],
+    optional: Collection[str],
+) -> "pd.DataFrame":
+    """Read a table that git keeps, and check each of its cells.
+
+    Args:
+        file: the CSV file; its column ``key`` has each key once.
+        types: the types of its columns by name.
+        allowed: a pattern of a column's texts, or the least and largest of its numbers.
+        optional: columns that may be empty, or not be there.
+
+    Raises:
+        DataError: if it has other columns or a cell is not allowed; the sentence names line and
+            column.
+    """
+    import pandas as pd
+
+    def no_table(found: object) -> DataError:
+        return DataError(f"{file} is no table of results: {found}; take it from git again")
+
+    def check(cells: "pd.Series[Any]", fits: "pd.Series[Any]", rule: object) -> None:
+        if not fits.all():
+            line = int(fits.to_numpy(dtype=bool).argmin())
+            found = "empty" if pd.isna(cells[line]) else one_line(str(cells[line]))[:80]
+            raise no_table(f"{cells.name} is {found} in line {line + 2}, where {rule} is allowed")
+
+    try:
+        text = file.read_text(encoding="utf-8")
+        table = pd.read_csv(io.StringIO(text), dtype=types, keep_default_na=False, na_values=[""])
+    except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise no_table(one_line(str(error))) from None
+    except (ValueError, TypeError, OverflowError) as error:  # of a cell, which none of them names
+        spelled = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+        for column in types.keys() & {*spelled}:
+            pattern = _SPELLED.get(types[column], ".*")
+            check(spelled[column], spelled[column].str.fullmatch(pattern), types[column])
+        raise no_table(one_line(str(error))) from None
+    names = set(table)
+    if not names >= types.keys() - set(optional) or not names <= types.keys():
+        raise no_table(f"its columns are {', '.join(table)[:200]}")
+    if not text.endswith("\n"):
+        raise no_table("its last line is cut off")
+    for column in map(str, table.columns):
+        cells, rule = table[column], allowed.get(column, "some text")
+        if isinstance(rule, tuple):
+            fits, rule = cells.between(*rule), f"{rule[0]:g} to {rule[1]:.3g}"
+        else:
+            fits = cells.str.fullmatch(rule) if column in allowed else cells.notna()
+        check(cells, fits | cells.isna() if column in optional else fits & cells.notna(), rule)
+    check(table["key"], ~table["key"].duplicated(), "each key once")
+    return table

@@ -328,17 +328,22 @@ PUBLISHER = """
 import json, sys
 from pathlib import Path
 from feddep.config.loading import validate
+from feddep.config.models import Synthetic
+from feddep.datasets.graph_statistics import statistics
+from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import data_tables, plan, runs
 from feddep.utils.files import write_json
 config = validate(json.loads(sys.argv[1]))
+GRAPH = {"source": "synthetic", **statistics(planted_partition(**Synthetic().model_dump()))}
 print("ready", flush=True)
 sys.stdin.readline()
 for run in plan.runs(config):
     if run.method.name == sys.argv[2]:
         runs.publish(config, [run])
         facts = Path(config["output"], f"{run.method}{run.seed}.json")
-        write_json(facts, {"name": run.method.name, "nodes": run.seed}, facts.stem)
-        data_tables.publish(config, "graphs", {facts.stem: str(facts)})
+        content = {**GRAPH, "name": run.method.name, "nodes": run.seed}
+        write_json(facts, content, run.key)
+        data_tables.publish(config, "graphs", {run.key: str(facts)})
 """
 
 
@@ -422,9 +427,9 @@ def test_a_file_that_is_missing_or_damaged_is_an_error_that_names_it(tmp_path: P
 
 def test_rows_without_their_curves_are_an_error(config: Config, tmp_path: Path):
     next((tmp_path / "runs" / "quick").iterdir()).unlink()
-    assert len(runs.load(config, QUICK)) == len(QUICK)
-    with pytest.raises(DataError, match=re.escape(QUICK[0].key)):
-        runs.load_curves(config, QUICK[:1])
+    for read in (runs.load, runs.load_curves):
+        with pytest.raises(DataError, match=re.escape(QUICK[0].key)):
+            read(config, QUICK[:1])
 
 
 def test_every_run_of_the_benchmark_is_in_its_tables(monkeypatch: pytest.MonkeyPatch):

@@ -261,7 +261,8 @@ def test_recorded_runs_that_fit_are_drawn(made: Made):
     planned = plan.runs(config)
     content = json.loads(made.trained.read_text())
     recorded = [
-        {**content["row"], "key": run.key, "seconds": 10.0 * run.seed} for run in planned[:2]
+        {**content["row"], "key": run.key, "seed": run.seed, "seconds": 10.0 * run.seed}
+        for run in planned[:2]
     ]
     rows = runs.typed(pd.DataFrame(recorded, columns=list(runs.COLUMNS)))
     curves = pd.concat(
@@ -308,9 +309,8 @@ def edited(
         *({name: math.nan} for name in ("local_before", "local_after", "local_after_last")),
         {"best_round": "[1, 2]"},
         {"client_accuracies": "[0.5, 0.5]"},
-        {"stalled": None},
+        {"stalled": False},
         {"bytes": 8, "bytes_by_kind": '{"model": 8}'},
-        {"bytes_by_kind": None, "bytes": None},
         {"data": "0" * 16},
         {"parameters": None},
         {"split": "class_balanced"},
