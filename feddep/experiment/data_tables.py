@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from feddep.config.loading import Config
-from feddep.utils.csv_files import FROM_0, append_rows, read_checked
+from feddep.utils.csv_files import FROM_0, PRINTED, append_rows, read_checked
 from feddep.utils.files import exclusive, read_json
 
 Kind = Literal["graphs", "partitions"]
@@ -35,6 +35,8 @@ _LIST = r"\[\d+(, \d+)*\]"
 _CLIENT = rf'\{{"classes": {_LIST}, "client": \d+, "edges": \d+, "nodes": \d+\}}'
 _ALLOWED: dict[str, str | tuple[float, float]] = {
     "key": "[0-9a-f]{16}",
+    **dict.fromkeys(("name", "dataset"), r"[a-z]\w*"),
+    "source": PRINTED,
     "fingerprint": "[0-9a-f]{64}",
     "label_counts": _LIST,
     "per_client": rf"\[{_CLIENT}(, {_CLIENT})*\]",

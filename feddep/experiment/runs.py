@@ -27,7 +27,7 @@ from feddep.experiment import keys, plan
 from feddep.methods import registry
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluation import MOMENTS
-from feddep.utils.csv_files import FROM_0, append_rows, read_checked
+from feddep.utils.csv_files import FROM_0, PRINTED, append_rows, read_checked
 from feddep.utils.errors import DataError, one_line
 from feddep.utils.files import atomic_path, exclusive, read_json, write_json
 from feddep.utils.parameters import Parameters
@@ -97,10 +97,13 @@ Attributes:
 """
 CURVES = ("round", "loss", "validation", "test", "local_before", "local_after")
 """The columns of the curves beside the key; NaN where a quantity was not measured."""
-_NUMBER, _SHARE = r"\d+(\.\d+)?(e-?\d+)?", r"([01]\.\d+|\d(\.\d+)?e-\d+|NaN)"
+_NUMBER, _SHARE = r"\d+(\.\d+)?(e-?\d+)?", r"(0\.\d+|1\.0|\d(\.\d+)?e-\d+|NaN)"
 _OWN = rf"({_SHARE}|\[{_SHARE}, {_SHARE}\])"  # before and after the local steps
 _ALLOWED: dict[str, str | tuple[float, float]] = {
     **dict.fromkeys(("key", "data"), "[0-9a-f]{16}"),
+    **dict.fromkeys(("setting", "dataset", "method"), r"[a-z]\w*"),
+    **dict.fromkeys(("training", "data_options", "parameters"), r"\w+=.+"),
+    **dict.fromkeys(("split", "partition"), r"\w+( \w+=.+)?"),
     **{name: (0, 1) for name, kind in COLUMNS.items() if kind == "float64"},
     **dict.fromkeys(("seed", "bytes", "seconds"), FROM_0),
     **dict.fromkeys(("clients", "rounds"), (1, sys.float_info.max)),
@@ -109,6 +112,7 @@ _ALLOWED: dict[str, str | tuple[float, float]] = {
     "bytes_by_kind": r'\{("[^"\\]+": \d+(, "[^"\\]+": \d+)*)?\}',
     "seconds_before": rf'\{{("\w+": {_NUMBER}(, "\w+": {_NUMBER})*)?\}}',
     "commit": r"[0-9a-f]{12}\+?",
+    "machine": PRINTED,
     "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00",
 }
 """What a cell may be: text of this pattern, or a number from the first to the second."""
@@ -373,7 +377,7 @@ def _curves_in(folder: Path) -> list[Path]:
 def _read_parquet(file: Path, **what: Any) -> pd.DataFrame:
     try:
         return pd.read_parquet(file, page_checksum_verification=True, **what)
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{file} has no curves of runs ({one_line(str(error))}); take it from git again"
         ) from None

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 FROM_0 = (0, sys.float_info.max)
 """Numbers that are finite and not negative."""
+PRINTED = r"[^\x00-\x1f]+"
+"""Any text without control characters."""
 _SPELLED = {
     "int64": r"-?\d+",
     "Int64": r"(-?\d+)?",
@@ -78,8 +80,10 @@ def read_checked(
     def check(cells: "pd.Series[Any]", fits: "pd.Series[Any]", rule: object) -> None:
         if not fits.all():
             line = int(fits.to_numpy(dtype=bool).argmin())
-            found = "empty" if pd.isna(cells[line]) else one_line(str(cells[line]))[:80]
-            raise no_table(f"{cells.name} is {found} in line {line + 2}, where {rule} is allowed")
+            cell = cells.iloc[line]
+            found = "" if pd.isna(cell) else one_line(str(cell))[:80]
+            found = f"{cells.name} is {found or 'empty'} in line {line + 2}"
+            raise no_table(f"{found}, where {rule} is allowed")
 
     try:
         text = file.read_text(encoding="utf-8")
@@ -92,12 +96,14 @@ def read_checked(
             pattern = _SPELLED.get(types[column], ".*")
             check(spelled[column], spelled[column].str.fullmatch(pattern), types[column])
         raise no_table(one_line(str(error))) from None
-    names = set(table)
-    if not names >= types.keys() - set(optional) or not names <= types.keys():
-        raise no_table(f"its columns are {', '.join(table)[:200]}")
+    names = [str(name) for name in table]
+    # The first cells are no column where each line has one cell more than the header.
+    shifted = not isinstance(table.index, pd.RangeIndex)
+    if shifted or not types.keys() - set(optional) <= set(names) <= types.keys():
+        raise no_table(f"its columns are {', '.join(names)[:200]}")
     if not text.endswith("\n"):
         raise no_table("its last line is cut off")
-    for column in map(str, table.columns):
+    for column in names:
         cells, rule = table[column], allowed.get(column, "some text")
         if isinstance(rule, tuple):
             fits, rule = cells.between(*rule), f"{rule[0]:g} to {rule[1]:.3g}"
