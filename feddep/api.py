@@ -512,13 +512,15 @@ def named(methods: Sequence[str]) -> list[str]:
     """Names of methods, where a Python file stands for those that it declares.
 
     Raises:
-        ConfigError: as :func:`load_plugin`, or if there is no such method.
+        ConfigError: as :func:`load_plugin`, or if there is no such method, or it is named twice.
     """
-    names = []
+    names: list[str] = []
     for each in methods:
         own = load_plugin(each) if each.endswith(".py") else [each]
         if not own:
             raise ConfigError(f"{each} declares no methods; name a method, or a file with some")
+        if {*own} & {*names}:
+            raise ConfigError(f"{each} is named twice; a method is not compared with itself")
         names += own
     plugins.use()
     return [registry.find(name).name for name in names]
