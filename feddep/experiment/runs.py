@@ -297,7 +297,7 @@ def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
         table[table["key"].isin(set(order) - absent)]
         for table in map(read_table, tables(Path(config["records"]["directory"])))
     ]
-    trained = [_read_cached(config, key)["row"] for key in sorted(absent)]
+    trained = [read_json(cached(config, key), key)["row"] for key in sorted(absent)]
     found = pd.concat(
         [*frames, typed(pd.DataFrame(trained, columns=list(COLUMNS)))], ignore_index=True
     )
@@ -334,7 +334,9 @@ def load_curves(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
     absent = set(missing(config, runs).values())
     wanted = set(order) - absent
     directory = Path(config["records"]["directory"])
-    frames = [_frame(key, _read_cached(config, key)["curve"]) for key in order if key in absent]
+    frames = [
+        _frame(key, read_json(cached(config, key), key)["curve"]) for key in order if key in absent
+    ]
     for table in tables(directory) if wanted else ():
         frames.append(read_curves(table.with_suffix(""), wanted))
     found = pd.concat(frames, ignore_index=True)
@@ -411,11 +413,6 @@ def typed(table: pd.DataFrame) -> pd.DataFrame:
     return table.astype(COLUMNS)
 
 
-def _read_cached(config: Config, key: str) -> Mapping[str, Any]:
-    content: Mapping[str, Any] = read_json(cached(config, key), key)
-    return content
-
-
 def _frame(key: str | list[str], curves: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
     return (
         pd.DataFrame({"key": key, **curves}).reindex(columns=["key", *CURVES]).astype(_CURVE_TYPES)
@@ -472,7 +469,7 @@ def publish(config: Config, runs: Sequence[plan.Run]) -> int:
     with exclusive(directory):
         recorded = published(directory)
         contents = [
-            _read_cached(config, key)
+            read_json(cached(config, key), key)
             for key in dict.fromkeys(run.key for run in runs)
             if key not in recorded
         ]

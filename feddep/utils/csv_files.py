@@ -72,43 +72,57 @@ def read_checked(
         DataError: if it has other columns or a cell is not allowed; the sentence names line and
             column.
     """
+    try:
+        return _checked(file.read_text(encoding="utf-8"), types, allowed, optional)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise DataError(
+            f"{file} is no table of results: {one_line(str(error))}; take it from git again"
+        ) from None
+
+
+def _checked(
+    text: str,
+    types: Mapping[str, str],
+    allowed: Mapping[str, str | tuple[float, float]],
+    optional: Collection[str],
+) -> "pd.DataFrame":
+    """The table of a text; arguments are those of :func:`read_checked`.
+
+    Raises:
+        ValueError: what is not as it should be; where pandas finds it, other errors too.
+    """
     import pandas as pd
 
-    def no_table(found: object) -> DataError:
-        return DataError(f"{file} is no table of results: {found}; take it from git again")
-
-    def check(cells: "pd.Series[Any]", fits: "pd.Series[Any]", rule: object) -> None:
-        if not fits.all():
-            line = int(fits.to_numpy(dtype=bool).argmin())
-            cell = cells.iloc[line]
-            found = "" if pd.isna(cell) else one_line(str(cell))[:80]
-            found = f"{cells.name} is {found or 'empty'} in line {line + 2}"
-            raise no_table(f"{found}, where {rule} is allowed")
-
     try:
-        text = file.read_text(encoding="utf-8")
         table = pd.read_csv(io.StringIO(text), dtype=types, keep_default_na=False, na_values=[""])
-    except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise no_table(one_line(str(error))) from None
-    except (ValueError, TypeError, OverflowError) as error:  # of a cell, which none of them names
+    except (ValueError, TypeError, OverflowError):  # which do not say of what cell they are
         spelled = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
-        for column in types.keys() & {*spelled}:
-            pattern = _SPELLED.get(types[column], ".*")
-            check(spelled[column], spelled[column].str.fullmatch(pattern), types[column])
-        raise no_table(one_line(str(error))) from None
+        for name in types.keys() & {*spelled}:
+            pattern = _SPELLED.get(types[name], ".*")
+            _check_cells(spelled[name], spelled[name].str.fullmatch(pattern), types[name])
+        raise
     names = [str(name) for name in table]
     # The first cells are no column where each line has one cell more than the header.
     shifted = not isinstance(table.index, pd.RangeIndex)
     if shifted or not types.keys() - set(optional) <= set(names) <= types.keys():
-        raise no_table(f"its columns are {', '.join(names)[:200]}")
+        raise ValueError(f"its columns are {', '.join(names)[:200]}")
     if not text.endswith("\n"):
-        raise no_table("its last line is cut off")
-    for column in names:
-        cells, rule = table[column], allowed.get(column, "some text")
+        raise ValueError("its last line is cut off")
+    for name in names:
+        cells, rule = table[name], allowed.get(name, "some text")
         if isinstance(rule, tuple):
             fits, rule = cells.between(*rule), f"{rule[0]:g} to {rule[1]:.3g}"
         else:
-            fits = cells.str.fullmatch(rule) if column in allowed else cells.notna()
-        check(cells, fits | cells.isna() if column in optional else fits & cells.notna(), rule)
-    check(table["key"], ~table["key"].duplicated(), "each key once")
+            fits = cells.str.fullmatch(rule) if name in allowed else cells.notna()
+        known = cells.notna()
+        _check_cells(cells, fits | ~known if name in optional else fits & known, rule)
+    _check_cells(table["key"], ~table["key"].duplicated(), "each key once")
     return table
+
+
+def _check_cells(cells: "pd.Series[Any]", fits: "pd.Series[Any]", rule: object) -> None:
+    """Raise a ValueError that names the first cell that does not fit."""
+    if not fits.all():
+        line = int(fits.to_numpy(dtype=bool).argmin())
+        shown = cells.astype("string").fillna("").iloc[line][:80] or "empty"
+        raise ValueError(f"{cells.name} is {shown} in line {line + 2}, where {rule} is allowed")
