@@ -524,17 +524,17 @@ def named(methods: Sequence[str]) -> list[str]:
     """Names of methods, where a Python file stands for those that it declares.
 
     Raises:
-        ConfigError: as :func:`load_plugin`, or if there is no such method, or one occurs twice.
+        ConfigError: as :func:`load_plugin`, or if there is no such method, or it is named twice.
     """
-    names = []
+    names: list[str] = []
     for each in map(str, [methods] if isinstance(methods, str) else methods):
         own = load_plugin(each) if each.endswith(".py") else [each]
         if not own:
             raise ConfigError(f"{each} declares no methods; name a method, or a file with some")
+        if {*own} & {*names}:
+            raise ConfigError(f"{each} is named twice; a method is not compared with itself")
         names += own
     plugins.use()
-    if len(set(names)) < len(names):
-        raise ConfigError(f"methods are {', '.join(names)}; each may be named once")
     return [registry.find(name).name for name in names]
 
 

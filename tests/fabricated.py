@@ -95,8 +95,8 @@ def finished(
             "seconds_before": json.dumps(before or {}),
         },
         **{
-            "data": "f1f1",
-            "commit": "c0ffee",
+            "data": "f1" * 8,
+            "commit": "c0ffee" * 2,
             "machine": "a computer",
             "time": f"2026-01-0{1 + seed % 9}T12:00:00+00:00",
         },
@@ -137,15 +137,10 @@ def publish(root: Path, raw: dict[str, Any], **measured: Any) -> Config:
     for number, run in enumerate(plan.all_runs(config)):
         rounds = run.specification["setting"]["rounds"]
         best = 0.7 + 0.01 * run.seed + 0.001 * (7 * number % 13)
-        given = {
-            "dataset": run.place.label,
-            "clients": run.clients,
-            "setting": run.setting.label,
-            "rounds": rounds,
-            "validation": best,
-        }
+        given = {"clients": run.clients, "rounds": rounds, "validation": best, "stalled": False}
         _, made = finished(run.method.label, run.seed, best, **given, **measured)
-        rows.append({**made, "key": run.key})
+        described = runs.described(run.setting.name, run.specification)
+        rows.append({**made, **described, "key": run.key})
         climb = {
             "round": range(1, rounds + 1),
             "loss": 1.0,
@@ -162,7 +157,10 @@ def publish(root: Path, raw: dict[str, Any], **measured: Any) -> Config:
         fabricated,
         pd.concat(curves).drop_duplicates(["key", "round"]).astype({"key": "string"}),
     )
-    facts = {"nodes": 100, "edges": 400, "features": 10, "classes": 2}
+    facts: dict[str, Any] = {"nodes": 100, "edges": 400, "features": 10, "classes": 2}
+    facts |= dict.fromkeys(("max_degree", "mean_degree", "words_per_node"), 8)
+    facts |= {"components": 1, "largest_component": 100, "isolated_nodes": 0}
+    facts |= {"source": "made up", "fingerprint": "f1" * 32, "label_counts": "[50, 50]"}
     rows = [{"key": key, "name": name, **facts} for name, key in plan.graphs(config).items()]
     pd.DataFrame(rows).to_csv(root / "runs" / "graphs.csv", index=False)
     rows = [{"key": run.partition_key, **_partition(run)} for run in plan.partitions(config)]
@@ -183,6 +181,7 @@ def _partition(run: Run) -> dict[str, Any]:
         "clients": run.clients,
         "seed": run.seed,
         **means,
+        "per_client": '[{"classes": [50, 50], "client": 0, "edges": 9, "nodes": 100}]',
         "missing_edges": missing,
         "cut_nodes": 0,
     }

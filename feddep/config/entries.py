@@ -145,6 +145,12 @@ def variations(
             after = _options(config, section, name, json.dumps({**fixed, **changes}), dataset)
             differing = {key: after[key] for key in after if after[key] != before.get(key)}
             label = variants.format_name(spelled, differing)
+            for other in found.values():
+                if (other.name, other.options) == (name, after) and other.label != label:
+                    raise ConfigError(
+                        f"{join(section, label)} is the same as {other.label}; each may be named "
+                        "once"
+                    )
             found.setdefault(label, Entry(label, name, {**fixed, **differing}, after))
     if section == "methods" and dataset is not None:
         return [entry.of_dataset(dataset.name) for entry in found.values()]

@@ -13,18 +13,46 @@ from typing import Any, Literal
 import pandas as pd
 
 from feddep.config.loading import Config
-from feddep.utils.csv_files import append_rows
-from feddep.utils.errors import DataError
+from feddep.utils.csv_files import FROM_0, PRINTED, append_rows, read_checked
 from feddep.utils.files import exclusive, read_json
 
 Kind = Literal["graphs", "partitions"]
+_TYPES = {
+    "graphs": {
+        **dict.fromkeys(("key", "name", "source", "fingerprint", "label_counts"), "string"),
+        **dict.fromkeys(("nodes", "edges", "features", "classes", "max_degree"), "int64"),
+        **dict.fromkeys(("components", "largest_component", "isolated_nodes"), "int64"),
+        **dict.fromkeys(("mean_degree", "edge_homophily", "words_per_node"), "float64"),
+    },
+    "partitions": {
+        **dict.fromkeys(("key", "dataset", "per_client", "method", "engine"), "string"),
+        **dict.fromkeys(("clients", "seed", "missing_edges", "cut_nodes"), "int64"),
+        **dict.fromkeys(("mean_client_nodes", "mean_client_edges", "modularity"), "float64"),
+        "communities": "Int64",
+    },
+}
+_LIST = r"\[\d+(, \d+)*\]"
+_CLIENT = rf'\{{"classes": {_LIST}, "client": \d+, "edges": \d+, "nodes": \d+\}}'
+_ALLOWED: dict[str, str | tuple[float, float]] = {
+    "key": "[0-9a-f]{16}",
+    **dict.fromkeys(("name", "dataset"), r"[a-z]\w*"),
+    "source": PRINTED,
+    "fingerprint": "[0-9a-f]{64}",
+    "label_counts": _LIST,
+    "per_client": rf"\[{_CLIENT}(, {_CLIENT})*\]",
+    "edge_homophily": (0, 1),
+    "modularity": (-1, 1),
+}
+_OPTIONAL = ("edge_homophily", "communities", "modularity", "method", "engine")
 
 
 def missing(config: Config, kind: Kind, files: Mapping[str, str]) -> dict[str, str]:
     """Of files by key those that no table stands in for."""
     table = _table(config, kind)
     known = (
-        set(_read_table(table)["key"]) if config["records"]["use"] and table.is_file() else set()
+        set(_read_table(table, kind)["key"])
+        if config["records"]["use"] and table.is_file()
+        else set()
     )
     return {key: file for key, file in files.items() if key not in known}
 
@@ -40,19 +68,18 @@ def load(config: Config, kind: Kind, files: Mapping[str, str]) -> list[dict[str,
     known: dict[str, Any] = {}
     if len(absent) < len(files):
         known = {
-            str(key): row for key, row in _read_table(_table(config, kind)).to_dict("index").items()
+            str(key): row
+            for key, row in _read_table(_table(config, kind), kind).to_dict("index").items()
         }
-    return [_read(Path(file)) if key in absent else dict(known[key]) for key, file in files.items()]
+    return [_read(file, key) if key in absent else dict(known[key]) for key, file in files.items()]
 
 
 def publish(config: Config, kind: Kind, files: Mapping[str, str]) -> int:
     """Add the statistics that no table has to the table of their kind; returns how many."""
     table = _table(config, kind)
     with exclusive(table.parent):
-        known = set(_read_table(table)["key"]) if table.is_file() else set()
-        rows = [
-            {"key": key, **_read(Path(file))} for key, file in files.items() if key not in known
-        ]
+        known = set(_read_table(table, kind)["key"]) if table.is_file() else set()
+        rows = [{"key": key, **_read(file, key)} for key, file in files.items() if key not in known]
         if rows:
             found = pd.DataFrame(rows)
             order = [name for name in ("name", "dataset", "clients", "seed") if name in found]
@@ -64,18 +91,16 @@ def _table(config: Config, kind: Kind) -> Path:
     return Path(config["records"]["directory"], f"{kind}.csv")
 
 
-def _read_table(file: Path) -> pd.DataFrame:
-    try:
-        return pd.read_csv(file, dtype={"key": "string"}).set_index("key", drop=False)
-    except (ValueError, KeyError) as error:
-        raise DataError(
-            f"{file} is no table of statistics ({error}); take it from git again"
-        ) from None
+def _read_table(file: Path, kind: Kind) -> pd.DataFrame:
+    types = _TYPES[kind]
+    numbers = dict.fromkeys((name for name in types if types[name] != "string"), FROM_0)
+    allowed = {**numbers, **_ALLOWED}
+    return read_checked(file, types, allowed, _OPTIONAL).set_index("key", drop=False)
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _read(file: str, key: str) -> dict[str, Any]:
     """Statistics of a file; lists and mappings as JSON, as a table has them."""
     return {
         name: json.dumps(value) if isinstance(value, list | dict) else value
-        for name, value in read_json(file).items()
+        for name, value in read_json(file, key).items()
     }

@@ -9,15 +9,16 @@ Whoever reads a run gets it from either.  A key that is in a table is done; curv
 in none are not read.
 """
 
-import io
 import json
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from feddep.config.loading import Config
@@ -26,8 +27,8 @@ from feddep.experiment import keys, plan
 from feddep.methods import registry
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluation import MOMENTS
-from feddep.utils.csv_files import append_rows
-from feddep.utils.errors import DataError
+from feddep.utils.csv_files import FROM_0, PRINTED, append_rows, read_checked
+from feddep.utils.errors import DataError, one_line
 from feddep.utils.files import atomic_path, exclusive, read_json, write_json
 from feddep.utils.parameters import Parameters
 
@@ -96,6 +97,31 @@ Attributes:
 """
 CURVES = ("round", "loss", "validation", "test", "local_before", "local_after")
 """The columns of the curves beside the key; NaN where a quantity was not measured."""
+_NUMBER, _SHARE = r"\d+(\.\d+)?(e-?\d+)?", r"(0\.\d+|1\.0|\d(\.\d+)?e-\d+|NaN)"
+_OWN = rf"({_SHARE}|\[{_SHARE}, {_SHARE}\])"  # before and after the local steps
+_ALLOWED: dict[str, str | tuple[float, float]] = {
+    **dict.fromkeys(("key", "data"), "[0-9a-f]{16}"),
+    **dict.fromkeys(("setting", "dataset", "method"), r"[a-z]\w*"),
+    **dict.fromkeys(("training", "data_options", "parameters"), r"\w+=.+"),
+    **dict.fromkeys(("split", "partition"), r"\w+( \w+=.+)?"),
+    **{name: (0, 1) for name, kind in COLUMNS.items() if kind == "float64"},
+    **dict.fromkeys(("seed", "bytes", "seconds"), FROM_0),
+    **dict.fromkeys(("clients", "rounds"), (1, sys.float_info.max)),
+    "best_round": r"[1-9]\d*|\[[1-9]\d*(, [1-9]\d*)*\]",
+    "client_accuracies": rf"\[{_OWN}(, {_OWN})*\]",
+    "bytes_by_kind": r'\{("[^"\\]+": \d+(, "[^"\\]+": \d+)*)?\}',
+    "seconds_before": rf'\{{("\w+": {_NUMBER}(, "\w+": {_NUMBER})*)?\}}',
+    "commit": r"[0-9a-f]{12}\+?",
+    "machine": PRINTED,
+    "time": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00",
+}
+"""What a cell may be: text of this pattern, or a number from the first to the second."""
+_OPTIONAL = {
+    *(name for name, kind in COLUMNS.items() if kind == "float64" and name != "seconds"),
+    *("training", "data_options", "partition", "clients", "parameters"),
+    *("client_accuracies", "commit"),
+}
+"""Columns that may be empty."""
 _CURVE_TYPES = {"key": "string", **dict.fromkeys(CURVES[1:], "float64")}
 
 
@@ -239,7 +265,7 @@ def published(directory: Path) -> set[str]:
     """The keys of all runs that are in a table."""
     found: set[str] = set()
     for file in tables(directory):
-        with file.open(encoding="utf-8") as lines:
+        with file.open(encoding="utf-8", errors="replace") as lines:
             found.update(line.partition(",")[0] for line in lines)
     return found
 
@@ -271,15 +297,31 @@ def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
         table[table["key"].isin(set(order) - absent)]
         for table in map(read_table, tables(Path(config["records"]["directory"])))
     ]
-    trained = [_read_cached(config, key)["row"] for key in sorted(absent)]
+    trained = [read_json(cached(config, key), key)["row"] for key in sorted(absent)]
     found = pd.concat(
         [*frames, typed(pd.DataFrame(trained, columns=list(COLUMNS)))], ignore_index=True
     )
     ordered = found.set_index("key", drop=False).loc[order].reset_index(drop=True)
+    _check_identity(ordered, runs)
     spelled = [run.columns for run in runs]
     for part in ("setting", "dataset", "method"):
         ordered[part] = pd.array([columns[part] for columns in spelled], dtype="string")
     return ordered
+
+
+def _check_identity(rows: pd.DataFrame, runs: Sequence[plan.Run]) -> None:
+    """Make sure that rows say of themselves what their keys stand for."""
+    parts = ("dataset", "clients", "method", "seed")
+    named = [(run.dataset.name, run.clients, run.method.name, run.seed) for run in runs]
+    asked = pd.DataFrame(named, columns=list(parts)).astype({part: COLUMNS[part] for part in parts})
+    off = rows[list(parts)].compare(asked)
+    if len(off):
+        wrong = off.columns.get_level_values(0)[0]
+        row = rows.loc[off[wrong].dropna(how="all").index[0]]
+        raise DataError(
+            f"the row {row['key']} in the table of runs has the {wrong} {row[wrong]}, which its "
+            "key does not stand for; take the table from git again"
+        )
 
 
 def load_curves(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
@@ -292,7 +334,9 @@ def load_curves(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
     absent = set(missing(config, runs).values())
     wanted = set(order) - absent
     directory = Path(config["records"]["directory"])
-    frames = [_frame(key, _read_cached(config, key)["curve"]) for key in order if key in absent]
+    frames = [
+        _frame(key, read_json(cached(config, key), key)["curve"]) for key in order if key in absent
+    ]
     for table in tables(directory) if wanted else ():
         frames.append(read_curves(table.with_suffix(""), wanted))
     found = pd.concat(frames, ignore_index=True)
@@ -312,16 +356,33 @@ def read_table(file: Path) -> pd.DataFrame:
     Raises:
         DataError: if it is damaged.
     """
-    text = file.read_text(encoding="utf-8")
-    try:
-        table = pd.read_csv(io.StringIO(text), dtype=COLUMNS)
-    except ValueError as error:
-        raise DataError(f"{file} is no table of runs ({error}); take it from git again") from None
-    # The last column is empty where a line is cut off, or the last line has no end.
-    whole = list(table) == list(COLUMNS) and text.endswith("\n")
-    if not whole or table["time"].isna().any():
-        raise DataError(f"{file} is no table of runs; take it from git again")
+    table = read_checked(file, COLUMNS, _ALLOWED, _OPTIONAL)
+    if list(table) != list(COLUMNS):
+        raise DataError(f"{file} does not have the columns of a table of runs in their order")
+    folder, rounds = file.with_suffix(""), dict[Any, int]()
+    for curves in _curves_in(folder):
+        found = _read_parquet(curves, columns=["key"], read_dictionary=["key"])
+        rounds.update(found["key"].value_counts().to_dict())
+    of_row = table["key"].map(rounds).fillna(0)
+    if lost := table["key"][of_row != table["rounds"]].tolist():
+        raise DataError(
+            f"{folder} does not have the curves of all rounds of {len(lost)} runs of {file}, such "
+            f"as {lost[0]}; take both from git again"
+        )
     return table
+
+
+def _curves_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("[!.]*.parquet"))
+
+
+def _read_parquet(file: Path, **what: Any) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(file, page_checksum_verification=True, **what)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"{file} has no curves of runs ({one_line(str(error))}); take it from git again"
+        ) from None
 
 
 def read_curves(folder: Path, wanted: Iterable[str] | None = None) -> pd.DataFrame:
@@ -335,13 +396,13 @@ def read_curves(folder: Path, wanted: Iterable[str] | None = None) -> pd.DataFra
     """
     filters = None if wanted is None else [("key", "in", set(wanted))]
     frames, known = [], set[str]()
-    for file in sorted(folder.glob("[!.]*.parquet"), reverse=True):
-        try:
-            found = pd.read_parquet(file, filters=filters).astype(_CURVE_TYPES)
-        except (OSError, ValueError, KeyError) as error:
+    for file in reversed(_curves_in(folder)):
+        found = _read_parquet(file, filters=filters).astype(_CURVE_TYPES)
+        shares = found[list(CURVES[2:])]
+        if ((shares < 0) | (shares > 1)).any(axis=None) or np.isinf(found["loss"]).any():
             raise DataError(
-                f"{file} has no curves of runs ({error}); take it from git again"
-            ) from None
+                f"{file} has accuracies outside 0 to 1 or an infinite loss; take it from git again"
+            )
         frames.append(found[~found["key"].isin(known)])
         known.update(found["key"].unique())
     return pd.concat(frames[::-1], ignore_index=True) if frames else _frame([], {})
@@ -350,11 +411,6 @@ def read_curves(folder: Path, wanted: Iterable[str] | None = None) -> pd.DataFra
 def typed(table: pd.DataFrame) -> pd.DataFrame:
     """A table with the types of :data:`COLUMNS`."""
     return table.astype(COLUMNS)
-
-
-def _read_cached(config: Config, key: str) -> Mapping[str, Any]:
-    content: Mapping[str, Any] = read_json(cached(config, key))
-    return content
 
 
 def _frame(key: str | list[str], curves: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
@@ -400,7 +456,7 @@ def write_cached(
     """
     measured = row(run.key, run.setting.name, run.specification, result, provenance)
     content = {"row": measured, "curve": curve(result)}
-    write_json(file, {**content, "communication": result["communication"]})
+    write_json(file, {**content, "communication": result["communication"]}, run.key)
 
 
 def publish(config: Config, runs: Sequence[plan.Run]) -> int:
@@ -413,7 +469,7 @@ def publish(config: Config, runs: Sequence[plan.Run]) -> int:
     with exclusive(directory):
         recorded = published(directory)
         contents = [
-            _read_cached(config, key)
+            read_json(cached(config, key), key)
             for key in dict.fromkeys(run.key for run in runs)
             if key not in recorded
         ]
@@ -449,5 +505,6 @@ def append(directory: Path, protocol: str, rows: pd.DataFrame, curves: pd.DataFr
             compression="zstd",
             compression_level=19,
             use_dictionary=["key"],
+            write_page_checksum=True,
         )
     append_rows(table, rows)

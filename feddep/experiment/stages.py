@@ -100,8 +100,9 @@ def prepare(config: Config, dataset: str, raw: Path | None, output: Path, facts:
     graph = read_graph(entry, lambda name: parse(name, raw or Path()))
     made = "synthetic" if "synthetic" in entry.options else "own files"
     source = made if raw is None else origin(raw)
-    graph.save(output, keys.graph_key(keys.data_fingerprint(config, entry)))
-    write_json(facts, {"name": dataset, "source": source, **graph_statistics(graph)})
+    key = keys.graph_key(keys.data_fingerprint(config, entry))
+    graph.save(output, key)
+    write_json(facts, {"name": dataset, "source": source, **graph_statistics(graph)}, key)
 
 
 def split(run: Run, graph: Path, output: Path) -> None:
@@ -116,7 +117,8 @@ def partition(run: Run, graph: Path, output: Path, facts: Path) -> None:
     found = divide(run.specification, loaded)
     assert found is not None  # the rule is for runs with clients
     found.save(output, run.partition_key)
-    write_json(facts, {"dataset": run.dataset.name, "seed": run.seed, **statistics(loaded, found)})
+    described = {"dataset": run.dataset.name, "seed": run.seed, **statistics(loaded, found)}
+    write_json(facts, described, run.partition_key)
 
 
 def read_task(config: Config, run: Run, files: Mapping[str, Any]) -> tuple[Task, dict[str, Any]]:
@@ -145,7 +147,7 @@ def read_task(config: Config, run: Run, files: Mapping[str, Any]) -> tuple[Task,
         if stage in files:
             arrays, facts = (
                 read_arrays(files[stage], key, "pt"),
-                read_json(Path(files[stage]).with_suffix(".json")),
+                read_json(Path(files[stage]).with_suffix(".json"), key),
             )
             tensors = {name: array.to(device) for name, array in arrays.items()}
             steps[stage], seconds[stage] = (
@@ -193,9 +195,8 @@ def step(config: Config, run: Run, stage: str, files: Mapping[str, Any], output:
         {name: tensor.detach().cpu().numpy() for name, tensor in result.tensors.items()},
         planned.key,
     )
-    write_json(
-        output.with_suffix(".json"), {"communication": result.communication, "seconds": seconds}
-    )
+    facts = {"communication": result.communication, "seconds": seconds}
+    write_json(output.with_suffix(".json"), facts, planned.key)
 
 
 def batch(

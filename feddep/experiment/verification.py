@@ -1,12 +1,15 @@
 """A recorded run trained anew, in this process, and compared with its row in the table of runs."""
 
+import json
 import math
 import random
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -17,14 +20,17 @@ from feddep.datasets import parsing
 from feddep.experiment import plan, runs
 from feddep.experiment.inputs import Inputs, inputs, read_graph
 from feddep.experiment.plan import Run
+from feddep.experiment.provenance import environment
 from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph.graph import Graph
 from feddep.training.summary import summary
 from feddep.training.task import RunResult
 from feddep.utils.errors import ConfigError, DataError, nearest
 
-MEASURED = ("test", "test_last", "validation", "validation_last", "bytes")
-"""Columns of a row that a training must bring back."""
+CIRCUMSTANCES = ("seconds", "seconds_before", "commit", "machine", "time")
+"""Columns of a row that a training need not bring back."""
+_LATER = ("local_", "global_validation")
+"""What early records have not measured, none of which has a curve ``local_before``."""
 
 
 def fetch_graph(config: Config, dataset: Entry, folder: Path) -> Graph:
@@ -58,6 +64,23 @@ class Trainer:
             self._last = same, inputs(run.specification, graph, run.dataset.options.get("path"))
         return self._last[1]
 
+    def record(self, run: Run) -> Config:
+        """Train a run and write what it measured to the cache of ``folder``; returns the
+        configuration that reads it there.
+        """
+        records = {**self.config["records"], "use": False}
+        config = Config({**self.config, "output": str(self.folder), "records": records})
+        start, result = time.perf_counter(), self.train(run)
+        graph, *_ = self.inputs(run)
+        provenance = {
+            **environment(choose_device(config["device"]), config["threads"]),
+            "data_fingerprint": graph.fingerprint,
+            "seconds": time.perf_counter() - start,
+            "seconds_before": {},
+        }
+        runs.write_cached(run, summary(result), provenance, runs.cached(config, run.key))
+        return config
+
     def train(self, run: Run) -> RunResult:
         """Train a run."""
         method, parameters, _ = run.method.configured
@@ -67,38 +90,48 @@ class Trainer:
         return method.run(task, parameters)
 
 
-def differences(
-    recorded: pd.Series, curves: pd.DataFrame, result: dict[str, Any]
-) -> dict[str, float]:
-    """Differences of a result from its record, by column; of the curves the largest.
+def differences(config: Config, anew: Config, run: Run) -> dict[str, float]:
+    """Differences of two records of a run, by column of the row and by curve.
 
     Args:
-        recorded: the row of the run.
-        curves: its curves.
-        result: what training it anew has measured.
+        config: the configuration that reads the record.
+        anew: the configuration that reads what was measured now.
+        run: the run.
+
+    Returns:
+        The largest difference where a column has accuracies, or a curve; infinity where one of both
+        has a number and the other has none, or anything else is not the same.
     """
-    bytes_sent = sum(sent["bytes"] for sent in result["communication"])
-    found = {
-        "bytes": bytes_sent,
-        "test": result["accuracy"]["best"],
-        "test_last": result["accuracy"]["last"],
-        "validation": result["validation"]["best"],
-        "validation_last": result["validation"]["last"],
-    }
-    # What neither has measured, as the accuracy on the global graph of models that stay with their
-    # owners, is no difference.
+    recorded, found = (runs.load(each, [run]).iloc[0] for each in (config, anew))
+    curve, found_curve = (runs.load_curves(each, [run]) for each in (config, anew))
+    early = curve["local_before"].isna().all()
     off = {
-        name: abs(found[name] - recorded[name])
-        for name in MEASURED
-        if not pd.isna([found[name], recorded[name]]).all()
+        f"curve of {name}": _distance(curve[name], found_curve[name])
+        for name in runs.CURVES
+        if not (early and name.startswith(_LATER))
     }
-    for name in runs.CURVES:
-        if name in result["curve"] and curves[name].notna().all():
-            same = len(curves) == len(result["curve"][name])
-            off[f"curve of {name}"] = (
-                float((curves[name] - result["curve"][name]).abs().max()) if same else math.inf
-            )
-    return {name: size for name, size in off.items() if size != 0}
+    rounding = max(off.values())
+    for name, kind in runs.COLUMNS.items():
+        one, other = recorded[name], found[name]
+        unknown = name.startswith("macro_f1") or (early and name.startswith(_LATER))
+        if name in CIRCUMSTANCES or (unknown and pd.isna(one)):
+            continue
+        if kind == "float64":
+            off[name] = _distance(one, other)
+        elif name == "client_accuracies" and not pd.isna([one, other]).any():
+            off[name] = _distance(json.loads(one), json.loads(other))
+        elif str(one) != str(other):
+            # Where curves are off by rounding, another round may be best.
+            off[name] = rounding if name == "best_round" and rounding else math.inf
+    return {name: size for name, size in off.items() if size}
+
+
+def _distance(one: Any, other: Any) -> float:
+    """The largest difference of two arrays; infinite if only one has a number somewhere."""
+    first, second = np.asarray(one, float), np.asarray(other, float)
+    if first.shape != second.shape or (np.isnan(first) != np.isnan(second)).any():
+        return math.inf
+    return float(np.abs(np.nan_to_num(first - second)).max(initial=0))
 
 
 def planned(config: Config, study: str | None, asked: Mapping[str, Any]) -> list[Run]:
@@ -165,32 +198,21 @@ def verify(config: Config, chosen: Sequence[Run], folder: Path, tolerance: float
     """Train runs anew, and say of each on a line whether its numbers come back.
 
     Raises:
-        DataError: at the end, if an accuracy differs by more than the tolerance, or the bytes that
-            were sent differ at all.
+        DataError: at the end, if a column of accuracies or a curve differs by more than the
+            tolerance, or another column of what is measured differs at all.
     """
     torch.set_num_threads(config["threads"])
-    recorded, curves = runs.load(config, chosen), runs.load_curves(config, chosen)
     wrong, trainer = 0, Trainer(config, folder)
-    for run, (_, row) in zip(chosen, recorded.iterrows(), strict=True):
-        off = differences(
-            row,
-            curves[curves["key"] == row["key"]].reset_index(drop=True),
-            summary(trainer.train(run)),
-        )
-        largest = max(
-            (off.get(name, 0.0) for name in ("test", "test_last", "validation", "validation_last")),
-            default=0.0,
-        )
-        failed = largest > tolerance or "bytes" in off
-        wrong += failed
-        verdict = (
-            "equal to the last bit"
-            if not off
-            else f"off by at most {largest:.4f} in accuracy ({', '.join(off)} differ)"
-        )
-        yield (
-            f"{run.path}: recorded {row['test']:.4f}; "
-            f"{'NOT REPRODUCED, ' if failed else ''}{verdict}"
-        )
+    for run in chosen:
+        off = differences(config, trainer.record(run), run)
+        failed = [name for name, size in off.items() if size > tolerance]
+        wrong += bool(failed)
+        if failed:
+            verdict = f"NOT REPRODUCED, {', '.join(failed)} differ by more than {tolerance:g}"
+        elif off:
+            verdict = f"off by at most {max(off.values()):.2g} ({', '.join(off)} differ)"
+        else:
+            verdict = "equal to the last bit"
+        yield f"{run.path}: {verdict}"
     if wrong:
         raise DataError(f"{wrong} of {len(chosen)} runs did not come back")

@@ -71,6 +71,8 @@ def use(files: Sequence[str] = ()) -> None:
             )
     for number, file in enumerate(files):
         title, path = f"plugins.{number}, {file},", Path(file)
+        if path.exists() and not path.is_file():
+            raise ConfigError(f"{title} is no file; it must be a Python file")
         try:
             if path.exists() and not path.is_file():
                 raise ValueError("it is no file")

@@ -68,7 +68,12 @@ def plain_output() -> None:
 
 
 class FeddepError(Exception):
-    """Base of all errors that the command line prints as one sentence, without a traceback."""
+    """Base of all errors that the command line prints as one sentence, without a traceback and
+    without characters that cannot be seen.
+    """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class ConfigError(FeddepError):

@@ -2,6 +2,7 @@
 error in one sentence.
 """
 
+import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
@@ -81,12 +82,19 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def write_json(target: str | Path, value: Any) -> None:
+def write_json(target: str | Path, value: Any, key: str | None = None) -> None:
     """Write ``value`` as indented JSON with sorted keys.
+
+    Args:
+        target: the file.
+        value: what to write; an object, where a key is given.
+        key: content key, which is written into the object together with the digest of the rest.
 
     Raises:
         ValueError: if a number is NaN or infinite.
     """
+    if key is not None:
+        value = {**value, "key": key, "sha256": _digest_of_json(value)}
     write_text(target, json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n")
 
 
@@ -95,25 +103,30 @@ def read_json(path: str | Path, key: str | None = None) -> Any:
 
     Args:
         path: the file.
-        key: what the entry ``key`` of its object must be; not checked if None.
+        key: content key that it must have been written with; it and the digest are checked and left
+            out of the object. Nothing is checked if None.
 
     Raises:
-        DataError: if the file is missing, is not JSON, or has another key.
+        DataError: if the file is missing, is not JSON, is damaged, or has another key.
     """
     with _readable(path, (ValueError, RecursionError)):
         value = json.loads(Path(path).read_text(encoding="utf-8"))
-    _check_key(path, value.get("key") if isinstance(value, dict) else None, key)
-    return value
+        if key is None:
+            return value
+        written = value if isinstance(value, dict) else {}
+        content = {name: part for name, part in written.items() if name not in ("key", "sha256")}
+        digest = _digest_of_json(content)
+    _check(path, key, written.get("key"), written.get("sha256"), digest)
+    return content
 
 
 def write_arrays(target: str | Path, arrays: Mapping[str, np.ndarray], key: str = "") -> None:
-    """Write named arrays as safetensors, with ``key`` in the metadata."""
+    """Write named arrays as safetensors, with ``key`` and the digest of the arrays in the metadata:
+    in one entry, as the order of several is random.
+    """
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     with atomic_path(target) as path:
-        save_file(
-            {name: np.ascontiguousarray(array) for name, array in arrays.items()},
-            path,
-            {"key": key},
-        )
+        save_file(whole, path, {"key": f"{key} {_digest_of_arrays(whole)}"})
 
 
 def read_arrays(
@@ -124,17 +137,32 @@ def read_arrays(
     Args:
         path: the file.
         key: the key that it must have been written with; not checked if None.
-        framework: ``numpy``, or ``pt`` for PyTorch's tensors, of which no more is in memory than
-            somebody has read.
+        framework: ``numpy``, or ``pt`` for PyTorch's tensors, which are the file's pages and not
+            copies of them.
 
     Raises:
         DataError: if the file is missing, damaged, or has another key.
     """
     with _readable(path, (SafetensorError,)), safe_open(path, framework) as file:
-        found, names = (file.metadata() or {}).get("key"), file.keys()
+        names, written = file.keys(), (file.metadata() or {}).get("key", "")
         arrays = {name: file.get_tensor(name) for name in names}
-    _check_key(path, found, key)
+        digest = _digest_of_arrays(arrays)
+    found, _, sealed = written.partition(" ")
+    _check(path, key, found, sealed, digest)
     return arrays
+
+
+def _digest_of_json(value: Any) -> str:
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()
+
+
+def _digest_of_arrays(arrays: Mapping[str, Any]) -> str:
+    """The SHA-256 of the names, types, shapes and values of contiguous arrays or tensors."""
+    digest = hashlib.sha256()
+    for name, array in sorted((name, np.asarray(each)) for name, each in arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 @contextmanager
@@ -149,9 +177,18 @@ def _readable(path: str | Path, damage: tuple[type[Exception], ...]) -> Iterator
         ) from None
 
 
-def _check_key(path: str | Path, found: str | None, key: str | None) -> None:
-    if key is not None and found != key:
-        raise DataError(
-            f"{path} has the key {found or 'none'} where {key} is asked for; delete it and run "
-            "the stage that writes it"
-        )
+def _check(
+    path: str | Path, key: str | None, found: str | None, sealed: str | None, digest: str
+) -> None:
+    """Compare the key that a file was written with to the one that is asked for, and the digest to
+    that of its content.
+    """
+    if not sealed:
+        problem = "was written without a digest of its content, as by earlier versions"
+    elif sealed != digest:
+        problem = "is damaged (its content does not have the digest that it was written with)"
+    elif key is not None and found != key:
+        problem = f"has the key {found or 'none'} where {key} is asked for"
+    else:
+        return
+    raise DataError(f"{path} {problem}; delete it and run the stage that writes it")

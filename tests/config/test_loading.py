@@ -359,3 +359,27 @@ def test_a_variation_is_spelled_by_what_differs():
         **config["methods"]["feddep"],
         "prototypes": 3,
     }
+
+
+@pytest.mark.parametrize(
+    "methods",
+    [
+        {"fedprox": {}, "fedprox,mu=0.01": {}},
+        {"feddep": {"prototypes": [3, 5]}, "feddep,prototypes=5,clustering=kmeans": {}},
+    ],
+)
+def test_an_entry_that_is_named_twice_in_other_words_is_refused(methods: dict[str, Any]):
+    found = refusal({**MINIMAL, "studies": [{**STUDY, "runs": [{"methods": methods}]}]})
+    assert list(methods)[1] in found
+
+
+@pytest.mark.parametrize("text", ["a\0b", "a\x1b[31mb", "a\u202eb", "a\nb", "\ud800"])
+@pytest.mark.parametrize("key", ["device", "plugins", "studies", "settings.quick.encoder"])
+def test_a_sentence_shows_what_cannot_be_seen(key: str, text: str):
+    found = refusal(changed(key, [text] if key in ("plugins", "studies") else text))
+    assert found.isprintable()
+
+
+@pytest.mark.parametrize("plugin", ["/dev/zero", "/dev", "none.py"])
+def test_a_plugin_that_is_no_file_is_refused(plugin: str):
+    assert plugin in refusal({**MINIMAL, "plugins": [plugin]})

@@ -15,9 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from feddep.config.loading import Config, load, validate
-from feddep.experiment import plan, runs
+from feddep.datasets.graph_statistics import statistics
+from feddep.experiment import data_tables, plan, runs
 from feddep.experiment.provenance import environment
 from feddep.utils.errors import DataError
+from feddep.utils.files import write_json
+from graphs import random_graph
 
 ROOT = Path(__file__).parents[2]
 RAW: dict[str, Any] = {
@@ -328,16 +331,22 @@ PUBLISHER = """
 import json, sys
 from pathlib import Path
 from feddep.config.loading import validate
+from feddep.config.models import Synthetic
+from feddep.datasets.graph_statistics import statistics
+from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import data_tables, plan, runs
+from feddep.utils.files import write_json
 config = validate(json.loads(sys.argv[1]))
+GRAPH = {"source": "synthetic", **statistics(planted_partition(**Synthetic().model_dump()))}
 print("ready", flush=True)
 sys.stdin.readline()
 for run in plan.runs(config):
     if run.method.name == sys.argv[2]:
         runs.publish(config, [run])
         facts = Path(config["output"], f"{run.method}{run.seed}.json")
-        facts.write_text(json.dumps({"name": run.method.name, "nodes": run.seed}))
-        data_tables.publish(config, "graphs", {facts.stem: str(facts)})
+        content = {**GRAPH, "name": run.method.name, "nodes": run.seed}
+        write_json(facts, content, run.key)
+        data_tables.publish(config, "graphs", {run.key: str(facts)})
 """
 
 
@@ -409,6 +418,88 @@ def test_a_damaged_table_is_an_error_that_names_it(
         assert file.read_bytes() == damaged
 
 
+FAULTS = [
+    *(("test", cell) for cell in ("nan", "inf", "-0.1", "1.5", "1e999", "x", "0x1", "[1")),
+    *(("seed", cell) for cell in ("", "-1", "1.5", "x", "7")),
+    *(("clients", cell) for cell in ("0", "4", "2.5", "nan")),
+    *(("bytes", cell) for cell in ("", "-4", "inf", "1.5")),
+    *(("rounds", cell) for cell in ("", "0", "3", "true")),
+    *(("best_round", cell) for cell in ("", "0", "[1", "[1, x]", "null")),
+    *(("client_accuracies", cell) for cell in ("[]", "[1.5]", "[-0.5]", "[0.5", "0.5", "[0.5,]")),
+    *(("bytes_by_kind", cell) for cell in ("", "[]", '{"model": -1}', '{"model": 1', "{model: 1}")),
+    *(("seconds_before", cell) for cell in ("", "1", '{"pretrain": "1"}', "nan")),
+    *(("seconds", cell) for cell in ("", "-1", "nan", "inf")),
+    *(("stalled", cell) for cell in ("", "2", "maybe")),
+    *(("key", cell) for cell in ("", "0123", "z" * 16)),
+    *(("time", cell) for cell in ("", "2026", "2026-01-01")),
+    *(("method", "feddep"), ("dataset", "cora"), ("data", "f" * 15), ("split", "")),
+]
+"""Cells that no table of runs has."""
+
+
+@pytest.mark.parametrize(("column", "cell"), FAULTS)
+def test_a_cell_that_is_not_allowed_is_named(
+    column: str, cell: str, config: Config, tmp_path: Path
+):
+    file = tmp_path / "runs" / "quick.csv"
+    table = pd.read_csv(file, dtype=str, keep_default_na=False)
+    table.loc[1, column] = cell
+    table.to_csv(file, index=False, lineterminator="\n")
+    with pytest.raises(DataError, match=column if column != "rounds" else "rounds|curves"):
+        runs.load(config, QUICK)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda lines: [*lines, lines[1]],  # a row twice
+        lambda lines: [lines[0], lines[1][:99] + b"\n", *lines[2:]],
+        lambda lines: [*lines[:-1], lines[-1][:-1]],
+        lambda lines: [lines[0], lines[1].replace(b"quick", b"qu\xffck"), *lines[2:]],
+        lambda lines: [lines[0], lines[1].replace(b"quick", b"qu\0ck"), *lines[2:]],
+        lambda lines: [lines[0], lines[1][:60] + b'"' + lines[1][60:], *lines[2:]],
+        lambda lines: [lines[0], b"0," + lines[1], *lines[2:]],
+        lambda lines: [lines[0].replace(b"name", b"nome").replace(b"seed", b"sead"), *lines[1:]],
+        lambda lines: [line.replace(b",", b";") for line in lines],
+    ],
+)
+@pytest.mark.parametrize("name", ["quick", "graphs"])
+def test_a_damaged_line_is_an_error(name: str, damage: Any, config: Config, tmp_path: Path):
+    facts = {"name": "tiny", "source": "quick", **statistics(random_graph(200, 300))}
+    write_json(tmp_path / "graph.json", facts, "a" * 16)
+    files = {"a" * 16: str(tmp_path / "graph.json")}
+    data_tables.publish(config, "graphs", files)
+    file = tmp_path / "runs" / f"{name}.csv"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join(damage(lines)))
+    with pytest.raises(DataError, match=name):
+        runs.load(config, QUICK), data_tables.load(config, "graphs", files)
+
+
+def test_a_row_without_all_of_its_curves_is_an_error(config: Config, tmp_path: Path):
+    (file,) = (tmp_path / "runs" / "quick").iterdir()
+    curves = pd.read_parquet(file)
+    for kept in (curves.iloc[1:], curves[curves["key"] != QUICK[1].key]):
+        kept.to_parquet(file)
+        with pytest.raises(DataError, match="curves"):
+            runs.load(config, QUICK)
+    for name, value in (("test", 1.5), ("validation", -0.5), ("loss", math.inf)):
+        curves.assign(**{name: value}).to_parquet(file)
+        with pytest.raises(DataError, match=file.name):
+            runs.load_curves(config, QUICK)
+
+
+def test_a_flipped_bit_of_curves_is_found(config: Config, tmp_path: Path):
+    (file,) = (tmp_path / "runs" / "quick").iterdir()
+    content, before = file.read_bytes(), runs.load_curves(config, QUICK)
+    for place in range(0, len(content), 97):
+        file.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        try:
+            assert runs.load_curves(config, QUICK).equals(before)
+        except DataError:
+            continue
+
+
 def test_a_file_that_is_missing_or_damaged_is_an_error_that_names_it(tmp_path: Path):
     config = config_in(tmp_path)
     file = write(config, QUICK[0], RESULT)
@@ -421,9 +512,9 @@ def test_a_file_that_is_missing_or_damaged_is_an_error_that_names_it(tmp_path: P
 
 def test_rows_without_their_curves_are_an_error(config: Config, tmp_path: Path):
     next((tmp_path / "runs" / "quick").iterdir()).unlink()
-    assert len(runs.load(config, QUICK)) == len(QUICK)
-    with pytest.raises(DataError, match=re.escape(QUICK[0].key)):
-        runs.load_curves(config, QUICK[:1])
+    for read in (runs.load, runs.load_curves):
+        with pytest.raises(DataError, match=re.escape(QUICK[0].key)):
+            read(config, QUICK[:1])
 
 
 def test_every_run_of_the_benchmark_is_in_its_tables(monkeypatch: pytest.MonkeyPatch):

@@ -18,10 +18,11 @@ from fabricated import (
     study,
     two_sided_p,
 )
+from feddep.config.loading import validate
 from feddep.reporting import output, studies
 from feddep.reporting.load import Study
 from feddep.reporting.studies import paired, sweep, tuned
-from feddep.utils.errors import DataError
+from feddep.utils.errors import ConfigError, DataError
 from studies.feddep.kinds import grid, headroom, recovery
 
 
@@ -542,3 +543,11 @@ def test_curves_have_a_row_a_round(tmp_path: Path) -> None:
     found = studies.contents(publish(tmp_path, raw, seconds=3.0), "one")
     assert found["table.csv"]["total_seconds"].tolist() == [3.0] * 3
     assert len(found["rounds.csv"]) == 3 * 4
+
+
+@pytest.mark.parametrize(("kind", "nearest"), [("swep", "sweep"), ("pared", "paired")])
+def test_a_kind_that_nothing_makes_is_refused(kind: str, nearest: str) -> None:
+    config = validate({**RAW, "studies": [{**RAW["studies"][0], "kind": kind}]})
+    with pytest.raises(ConfigError, match=rf"made_up\.kind .*{nearest}$"):
+        studies.check_kinds(config)
+    studies.check_kinds(validate(RAW))

@@ -6,6 +6,7 @@ import stat
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from feddep.utils.errors import DataError
 from feddep.utils.files import (
@@ -99,17 +100,27 @@ def test_arrays_round_trip(tmp_path):
 def test_the_key_is_checked_where_one_is_given(tmp_path):
     path, table = tmp_path / "a.safetensors", tmp_path / "a.json"
     write_arrays(path, {"numbers": np.arange(5)}, "right")
-    write_json(table, {"key": "right"})
+    write_json(table, {"a": [1.5, None]}, "right")
     assert read_arrays(path, "right").keys() == read_arrays(path).keys() == {"numbers"}
-    assert read_json(table, "right") == read_json(table)
+    assert read_json(table, "right") == {"a": [1.5, None]}
+    assert read_json(table).keys() == {"a", "key", "sha256"}
     for read, file in ((read_arrays, path), (read_json, table)):
         with pytest.raises(DataError):
             read(file, "wrong")
     write_arrays(path, {"numbers": np.arange(5)})
-    write_json(table, [])
-    for read, file in ((read_arrays, path), (read_json, table)):
-        with pytest.raises(DataError):
-            read(file, "right")
+    with pytest.raises(DataError):
+        read_arrays(path, "right")
+
+
+def test_a_file_without_a_digest_is_to_be_made_again(tmp_path):
+    path, table = tmp_path / "a.safetensors", tmp_path / "a.json"
+    save_file({"numbers": np.arange(5)}, path, {"key": "right"})
+    with pytest.raises(DataError, match=re.escape(str(path))):
+        read_arrays(path, "right")
+    for content in ({"key": "right", "a": 1}, {}, [], None):
+        write_json(table, content)
+        with pytest.raises(DataError, match=re.escape(str(table))):
+            read_json(table, "right")
 
 
 @pytest.mark.parametrize("read", [read_json, read_arrays])

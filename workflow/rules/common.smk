@@ -16,6 +16,7 @@ from feddep.config.entries import SOURCES
 from feddep.config.loading import read, typed, validate
 from feddep.experiment import batches, data_tables, keys, plan, runs
 from feddep.experiment.steps import step_jobs
+from feddep.reporting import studies as kinds_of_studies
 from feddep.utils.errors import FeddepError
 from feddep.utils.gpus import count
 
@@ -33,6 +34,7 @@ with exit_on_user_error():
     for file in workflow.configfiles:
         read(file)  # in which Snakemake overlooks a key that is there twice
     config = validate(typed(config))
+    kinds_of_studies.check_kinds(config)
     # The runs that no table has, by key.
     MISSING = {key: run for run, key in runs.missing(config, plan.all_runs(config)).items()}
 

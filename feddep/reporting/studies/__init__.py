@@ -8,9 +8,9 @@ Markdown; ``tables(study)``, its tables by file name, the main one called ``tabl
 a :class:`feddep.reporting.load.Study`.  Nothing else needs to know of a kind.
 """
 
+import difflib
 import importlib
 import pkgutil
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from feddep.config.loading import STUDIES
@@ -29,16 +29,20 @@ def available() -> dict[str, str]:
     return dict(sorted({**brought, **shared}.items()))
 
 
-def kind(name: str) -> ModuleType:
-    """The module that makes studies of a kind.
+def check_kinds(config: "Config") -> None:
+    """Make sure that something makes each study.
 
     Raises:
         ConfigError: if there is no such kind.
     """
-    known = available()
-    if name not in known:
-        raise ConfigError(f"a study's kind is {name}; known are {', '.join(known)}")
-    return importlib.import_module(known[name])
+    known = {*available(), *(path.parent.name for path in STUDIES.glob("*/*/measure.py"))}
+    for name, study in config["studies"].items():
+        if study["kind"] not in known:
+            (nearest,) = difflib.get_close_matches(study["kind"], known, 1, cutoff=0)
+            raise ConfigError(
+                f"studies.{name}.kind is {study['kind']}; known are {', '.join(sorted(known))}; "
+                f"the nearest is {nearest}"
+            )
 
 
 def contents(config: "Config", name: str) -> dict[str, Any]:
@@ -53,7 +57,7 @@ def contents(config: "Config", name: str) -> dict[str, Any]:
     from feddep.reporting.labels import dataset_title
 
     study = load.load(config, name)
-    module = kind(study.entry["kind"])
+    module = importlib.import_module(available()[study.entry["kind"]])
     tables = module.tables(study)
     body = markdown.explained(module.markdown(study, tables))
     title = markdown.text(study.title)
