@@ -189,12 +189,13 @@ def test_conventions_show_published_numbers_beside_partitions_like_theirs_alone(
             partition=how,
             local_before=0.6,
             local_after=0.7,
-            best_round=[1],
+            validation_after=0.5,
+            best_round=[1, 2],
         )
         for how in ("metis", "overlap")
     ]
     for _, each in runs:
-        each["client_accuracies"] = "[[0.4, 0.5]]"
+        each["client_accuracies"] = "[[0.4, 0.5], [0.6, 0.9]]"
     both, alone = study(*runs), study(runs[0])
     assert conventions.tables(both)["table"].set_index("partition")[
         "published"

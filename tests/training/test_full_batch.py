@@ -44,6 +44,8 @@ def test_a_step_is_that_of_dense_arithmetic():
     model = given.new_model()
     evaluator = Evaluator(given.graph, "cpu", model.aggregation)
     learner = FullBatchLearner(evaluator, given.split.train, 0, "test")
+    optimizer = new_optimizer(model, given.setting)
+    assert FullBatchLearner(evaluator, given.split.train[:0], 0, "").epoch(model, optimizer) == 0
 
     x = torch.from_numpy(given.graph.features.toarray())
     a = torch.from_numpy(normalised_adjacency(given.graph).toarray())
