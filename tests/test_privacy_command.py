@@ -93,6 +93,11 @@ def test_dpsgd_under_a_public_bound_on_degrees(tmp_path, capsys):
     assert few["k"].tolist()[1:] == [4, 4, 4]  # no more than there are
 
 
+def test_the_least_noise_for_a_large_budget_of_dpsgd(tmp_path, capsys):
+    found = table(f"{DPSGD} --epsilon 500", tmp_path, capsys)
+    assert 0.1 < found["σ"].item() < 0.25
+
+
 @pytest.mark.slow
 def test_the_least_noise_for_a_budget_of_dpsgd(tmp_path, capsys):
     found = table(

@@ -138,6 +138,11 @@ def test_features_have_one_form_and_those_that_were_given_keep_theirs():
     np.testing.assert_array_equal(messy.toarray(), dense)
 
 
+def test_a_node_may_have_no_label():
+    graph = Graph.from_edges(np.array([(0, 1)]), np.eye(3), np.array([1, -1, np.nan]), 2)
+    assert graph.labels.tolist() == [1, -1, -1]
+
+
 @pytest.mark.parametrize(
     ("edges", "labels"),
     [

@@ -84,19 +84,23 @@ def test_the_prediction_mixes_both_branches(score: float):
     evaluator = Evaluator(task.subgraphs()[0][0], "cpu", model.aggregation)
     model.score = score
     view = model.view(evaluator.features, evaluator.adjacency)
+    # So that predictions and their similarity differ more than those of an untrained model.
+    different = view._replace(relation=torch.rand(view.relation.shape))
     q = softmax(model.extractor.full(evaluator.features, evaluator.adjacency).detach().numpy())
     np.testing.assert_allclose(view.q, q, rtol=1e-5)
     mixed = 0.05 * edges(evaluator.adjacency) + 0.95 * similarity(torch.from_numpy(q))
     torch.testing.assert_close(view.smoothing, with_loops(mixed))
     z, own, smoothed, h = (branch(view, None).detach() for branch in model.branches.values())
-    p = signed(0.2 * view.relation + 0.8 * similarity(h.softmax(1))).numpy()
+    p = signed(0.2 * different.relation + 0.8 * similarity(h.softmax(1))).numpy()
     passed = (
         softmax(np.maximum(p, 0) @ h.numpy()) - softmax(np.maximum(-p, 0) @ h.numpy()) + h.numpy()
     ) / 2
     homophilous = (softmax(z.numpy()) + q) / 2
     heterophilous = (softmax(own.numpy()) + softmax(smoothed.numpy()) + softmax(passed)) / 3
     expected = score * homophilous + (1 - score) * heterophilous
-    np.testing.assert_allclose(evaluator.logits(model).exp(), expected, rtol=1e-4)
+    np.testing.assert_allclose(model.predict(different)[0].detach(), expected, rtol=1e-4)
+    predicted = model.predict(view)[0].detach()
+    np.testing.assert_allclose(evaluator.logits(model).exp(), predicted, rtol=1e-4)
 
 
 @pytest.mark.parametrize("knowledge", ["probabilities", "logits"])
