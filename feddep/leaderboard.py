@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-import torch
 from tqdm import tqdm
 
 from feddep.config import entries
@@ -93,7 +92,6 @@ def ranked(
 
 def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
     """Train what is neither recorded nor cached; returns the runs that did not diverge."""
-    torch.set_num_threads(config["threads"])
     diverged, absent, trainer = set(), runs.missing(config, wanted), Trainer(config, folder)
     for run in track(wanted, wanted[0].method.label):
         file = runs.cached(config, run.key)

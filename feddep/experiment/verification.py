@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from feddep.config import variants
 from feddep.config.entries import Entry
@@ -26,6 +25,7 @@ from feddep.graph.graph import Graph
 from feddep.training.summary import summary
 from feddep.training.task import RunResult
 from feddep.utils.errors import ConfigError, DataError, nearest
+from feddep.utils.torch_state import default_state
 
 CIRCUMSTANCES = ("seconds", "seconds_before", "commit", "machine", "time")
 """Columns of a row that a training need not bring back."""
@@ -82,12 +82,13 @@ class Trainer:
         return config
 
     def train(self, run: Run) -> RunResult:
-        """Train a run."""
+        """Train a run, with the threads of the configuration."""
         method, parameters, _ = run.method.configured
-        graph, split, partition = self.inputs(run)
-        device = choose_device(self.config["device"])
-        task = build_task(run.specification, graph, split, partition, run.path, device)
-        return method.run(task, parameters)
+        with default_state(self.config["threads"]):
+            graph, split, partition = self.inputs(run)
+            device = choose_device(self.config["device"])
+            task = build_task(run.specification, graph, split, partition, run.path, device)
+            return method.run(task, parameters)
 
 
 def differences(config: Config, anew: Config, run: Run) -> dict[str, float]:
@@ -201,7 +202,6 @@ def verify(config: Config, chosen: Sequence[Run], folder: Path, tolerance: float
         DataError: at the end, if a column of accuracies or a curve differs by more than the
             tolerance, or another column of what is measured differs at all.
     """
-    torch.set_num_threads(config["threads"])
     wrong, trainer = 0, Trainer(config, folder)
     for run in chosen:
         off = differences(config, trainer.record(run), run)

@@ -5,12 +5,13 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 
 @contextmanager
 def default_state(threads: int) -> Iterator[None]:
-    """A context with so many threads and, for all else that changes numbers or costs gradients, the
-    libraries' own defaults; the caller's state comes back after it.
+    """A context with so many threads, BLAS's included, and, for all else that changes numbers or
+    costs gradients, the libraries' own defaults; the caller's state comes back after it.
     """
     found = torch.get_num_threads(), torch.get_default_dtype()
     precision = torch.get_float32_matmul_precision()
@@ -19,6 +20,7 @@ def default_state(threads: int) -> Iterator[None]:
         contexts.callback(torch.set_default_dtype, found[1])
         contexts.callback(torch.set_float32_matmul_precision, precision)
         torch.set_num_threads(threads)
+        contexts.enter_context(threadpool_limits(threads))
         torch.set_default_dtype(torch.float32)
         torch.set_float32_matmul_precision("highest")
         contexts.enter_context(torch.inference_mode(False))
