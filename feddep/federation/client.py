@@ -1,6 +1,7 @@
 """A data owner D_i: it holds a subgraph and shows nobody anything but declared messages."""
 
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import torch
@@ -118,8 +119,10 @@ class Client:
             ConfigError: if the local steps of a method of one's own return no loss.
         """
         loss = self.train()
-        if loss is None:
-            raise ConfigError(f"{type(self).__name__}.train() returned None; it returns the loss")
+        if not isinstance(loss, Real | torch.Tensor):
+            raise ConfigError(
+                f"{type(self).__name__}.train() returned {loss!r}; it returns the loss, a number"
+            )
         weights = self.weights()
         weights = self._send(self._kind, weights) if weights else {}
         report = self._send("training", numbers(nodes=self.learner.size, loss=loss))

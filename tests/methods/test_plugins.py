@@ -290,11 +290,13 @@ def test_what_is_wrong_with_a_result_is_an_error_of_its_method(returned: str) ->
         run("mine")
 
 
-def test_local_steps_without_a_loss_are_an_error_of_their_client() -> None:
-    client = """
+@pytest.mark.parametrize("returned", ["None", "'much'"])
+def test_local_steps_without_a_loss_are_an_error_of_their_client(returned: str) -> None:
+    client = f"""
 class Silent(Client):
     def train(self):
         super().train()
+        return {returned}
 
 
 def run"""
