@@ -14,6 +14,7 @@ from feddep.config import variants
 from feddep.config.loading import load
 from feddep.config.sentences import checked
 from feddep.experiment import verification
+from feddep.experiment.plan import Run
 from feddep.methods import registry
 from feddep.methods.vesper.noise_budget import (
     AGGREGATIONS,
@@ -254,15 +255,14 @@ def _vesper(arguments: argparse.Namespace) -> Rows:
     config = load(arguments.config)
     trainer, rows = verification.Trainer(config, arguments.work), []
     asked = {"dataset": arguments.dataset} if arguments.dataset else {}
+    runs: dict[tuple[str, str, str], Run] = {}  # one of all seeds
     for run in verification.planned(config, arguments.study, asked):
-        if run.method.name == arguments.method and run.seed == min(config["seeds"]):
+        runs.setdefault((run.setting.label, run.place.label, run.method.label), run)
+    for names, run in runs.items():
+        if run.method.name == arguments.method:
             _, chosen, _ = run.method.configured
             graph, split, _ = trainer.inputs(run)
-            facts = {
-                "setting": run.setting.label,
-                "dataset": run.place.label,
-                "method": run.method.label,
-            }
+            facts = dict(zip(("setting", "dataset", "method"), names, strict=True))
             setting = TrainingConfig(**run.setting.options)
             nodes, edges = len(split.train), graph.num_edges
             rows.append(facts | _vesper_row(arguments, nodes, edges, setting, chosen))

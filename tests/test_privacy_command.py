@@ -140,6 +140,7 @@ def test_the_facts_of_vesper_are_those_of_the_runs_of_a_study(tmp_path, capsys, 
         "datasets": {"tiny": {}},
         "settings": {"quick": {}},
         "methods": {"gap": {"theta": 2.0}, "vfgnn": {}},
+        "seeds": [5, 6],
     }
     raw = {
         **MINIMAL_CONFIG,

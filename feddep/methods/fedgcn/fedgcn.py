@@ -118,7 +118,7 @@ def run(
     task: Task, parameters: FedGCNParameters, steps: Any = None, noise: float = 0.0
 ) -> RunResult:
     """FedGCN from top to bottom; ``noise`` as in :func:`exchange`."""
-    edges, device = cross_edges(task), task.device
+    parts, edges, device = task.subgraphs(), cross_edges(task), task.device
     model = new_model(task)
     boundary = Boundary(
         {"model": schema_of(model), **REPORTS, **_messages(task, edges, parameters.hops)},
@@ -126,12 +126,10 @@ def run(
     )
     known = known_rows(task, boundary, edges)
     sums = exchange(task, boundary, edges, known, parameters.hops, noise)
-    views = [
-        _view(*each, parameters.hops) for each in zip(task.subgraphs(), edges, known, strict=True)
-    ]
+    views = [_view(*each, parameters.hops) for each in zip(parts, edges, known, strict=True)]
     clients = []
     for i, ((graph, adjacency), (_, split), rows) in enumerate(
-        zip(views, task.subgraphs(), sums, strict=True)
+        zip(views, parts, sums, strict=True)
     ):
         summed = Graph(
             graph.indptr,

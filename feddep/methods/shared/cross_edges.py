@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from feddep.graph.graph import Graph, normalised, with_self_loops
+from feddep.graph.graph import Graph, normalised
 from feddep.graph.halo import halo
 from feddep.training.task import Task
 
@@ -57,8 +57,12 @@ def normalised_rows(task: Task, own: CrossEdges, degrees: np.ndarray) -> sp.csr_
     Returns:
         float32, shape (n, n + h): columns are its nodes, then those elsewhere.
     """
-    known = np.concatenate([own.nodes, own.outside])
-    return normalised(with_self_loops(task.graph)[own.nodes][:, known], degrees)
+    n, known = len(own.nodes), np.concatenate([own.nodes, own.outside])
+    loops = sp.csr_matrix(
+        (np.ones(n, dtype=np.float32), own.nodes, np.arange(n + 1)),
+        shape=(n, task.graph.num_nodes),
+    )
+    return normalised((task.graph.adjacency[own.nodes] + loops)[:, known], degrees)
 
 
 def expand(graph: Graph, links: sp.csr_matrix) -> Graph:

@@ -84,13 +84,10 @@ def share(
     Returns:
         For each client the rows of ``outside``, shape (h_i, width).
     """
-
-    def carry(i: int, direction: Direction, sent: Tensor) -> Tensor:
-        return boundary.send(i, direction, kind, {kind: sent})[kind] if len(sent) else sent
-
     router = match(task, boundary, edges)
-    told = router.deliver([carry(i, "up", own) for i, own in enumerate(rows)])
-    return [carry(i, "down", received) for i, received in enumerate(told)]
+    sent = [_carry(boundary, i, "up", kind, kind, own) for i, own in enumerate(rows)]
+    told = enumerate(router.deliver(sent))
+    return [_carry(boundary, i, "down", kind, kind, received) for i, received in told]
 
 
 def share_kinds(edges: Sequence[CrossEdges], kind: str, width: int) -> dict[str, ByClient]:
@@ -167,18 +164,16 @@ def exchange(
     """
     for level in sorted(levels):
         sent = [
-            _carry(boundary, i, "up", upward(level), subgraph.publish(model, level))
+            _carry(boundary, i, "up", upward(level), "embeddings", subgraph.publish(model, level))
             for i, subgraph in enumerate(subgraphs)
         ]
         for i, rows in enumerate(router.deliver(sent)):
-            subgraphs[i].receive(level, _carry(boundary, i, "down", downward(level), rows))
+            received = _carry(boundary, i, "down", downward(level), "embeddings", rows)
+            subgraphs[i].receive(level, received)
 
 
 def _carry(
-    boundary: Boundary, client: int, direction: Direction, kind: str, rows: Tensor
+    boundary: Boundary, client: int, direction: Direction, kind: str, name: str, rows: Tensor
 ) -> Tensor:
-    return (
-        boundary.send(client, direction, kind, {"embeddings": rows})["embeddings"]
-        if len(rows)
-        else rows
-    )
+    """Send rows, called by ``name`` in their message; without rows there is none."""
+    return boundary.send(client, direction, kind, {name: rows})[name] if len(rows) else rows
