@@ -12,6 +12,7 @@ from feddep.config.loading import Config, validate
 from feddep.experiment import plan, runs
 from feddep.experiment.plan import Run
 from feddep.reporting.load import Study, assemble
+from feddep.utils.csv_files import append_rows
 
 RAW: dict[str, Any] = {
     "datasets": {"cora": {}, "citeseer": {}},
@@ -162,9 +163,9 @@ def publish(root: Path, raw: dict[str, Any], **measured: Any) -> Config:
     facts |= {"components": 1, "largest_component": 100, "isolated_nodes": 0}
     facts |= {"source": "made up", "fingerprint": "f1" * 32, "label_counts": "[50, 50]"}
     rows = [{"key": key, "name": name, **facts} for name, key in plan.graphs(config).items()]
-    pd.DataFrame(rows).to_csv(root / "runs" / "graphs.csv", index=False)
+    append_rows(root / "runs" / "graphs.csv", pd.DataFrame(rows))
     rows = [{"key": run.partition_key, **_partition(run)} for run in plan.partitions(config)]
-    pd.DataFrame(rows).to_csv(root / "runs" / "partitions.csv", index=False)
+    append_rows(root / "runs" / "partitions.csv", pd.DataFrame(rows))
     return config
 
 

@@ -1,5 +1,6 @@
 """Tables as CSV files."""
 
+import hashlib
 import io
 import sys
 from collections.abc import Collection, Mapping
@@ -39,12 +40,13 @@ def write_csv(target: str | Path, table: "pd.DataFrame", digits: int = 6) -> Non
 
 def append_rows(target: Path, table: "pd.DataFrame") -> None:
     """Add rows at the end of a CSV file, which is made if it is not there; its lines stay as they
-    are.
+    are.  In the last column, ``digest``, is that of each row's cells.
 
     Raises:
         DataError: if it has other columns.
     """
-    text = table.to_csv(index=False, lineterminator="\n")
+    cells = _cells(table.to_csv(index=False))
+    text = cells.assign(digest=_digests(cells)).to_csv(index=False, lineterminator="\n")
     if target.is_file():
         header, _, lines = text.partition("\n")
         former = target.read_text(encoding="utf-8").rstrip("\n") + "\n"
@@ -52,6 +54,27 @@ def append_rows(target: Path, table: "pd.DataFrame") -> None:
             raise DataError(f"{target} does not have the columns {header}; nothing was added to it")
         text = former + lines
     write_text(target, text)
+
+
+def _cells(text: str) -> "pd.DataFrame":
+    """The texts of the cells of a CSV file."""
+    import pandas as pd
+
+    return pd.read_csv(io.StringIO(text), dtype=object, na_filter=False)
+
+
+def _digests(cells: "pd.DataFrame") -> list[str]:
+    """For each row the start of the SHA-256 of its cells and their columns' names, in the order of
+    the names; an empty cell counts as one that is not there, so that old rows stay as they are when
+    a column is added.
+    """
+    columns = [
+        [f"{name}={cell}\n" if cell else "" for cell in cells[name]]
+        for name in sorted({*cells} - {"digest"})
+    ]
+    return [
+        hashlib.sha256("".join(row).encode()).hexdigest()[:8] for row in zip(*columns, strict=True)
+    ]
 
 
 def read_checked(
@@ -63,7 +86,7 @@ def read_checked(
     """Read a table that git keeps, and check each of its cells.
 
     Args:
-        file: the CSV file; its column ``key`` has each key once.
+        file: the CSV file, as :func:`append_rows` writes it; its column ``key`` has each key once.
         types: the types of its columns by name.
         allowed: a pattern of a column's texts, or the least and largest of its numbers.
         optional: columns that may be empty, or not be there.
@@ -93,31 +116,38 @@ def _checked(
     """
     import pandas as pd
 
+    cells, types = _cells(text), {**types, "digest": "string"}
     try:
         table = pd.read_csv(io.StringIO(text), dtype=types, keep_default_na=False, na_values=[""])
     except (ValueError, TypeError, OverflowError):  # which do not say of what cell they are
-        spelled = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
-        for name in types.keys() & {*spelled}:
+        for name in types.keys() & {*cells}:
             pattern = _SPELLED.get(types[name], ".*")
-            _check_cells(spelled[name], spelled[name].str.fullmatch(pattern), types[name])
+            _check_cells(cells[name], cells[name].str.fullmatch(pattern), types[name])
         raise
     names = [str(name) for name in table]
     # The first cells are no column where each line has one cell more than the header.
-    shifted = not isinstance(table.index, pd.RangeIndex)
-    if shifted or not types.keys() - set(optional) <= set(names) <= types.keys():
-        raise ValueError(f"its columns are {', '.join(names)[:200]}")
+    if not isinstance(table.index, pd.RangeIndex):
+        raise ValueError("its lines have more cells than the header")
+    if wrong := (types.keys() - {*optional} - {*names}) | ({*names} - types.keys()):
+        raise ValueError(f"columns are missing or not known: {', '.join(sorted(wrong))[:200]}")
     if not text.endswith("\n"):
         raise ValueError("its last line is cut off")
     for name in names:
-        cells, rule = table[name], allowed.get(name, "some text")
+        column, rule = table[name], allowed.get(name, "some text")
         if isinstance(rule, tuple):
-            fits, rule = cells.between(*rule), f"{rule[0]:g} to {rule[1]:.3g}"
+            fits, rule = column.between(*rule), f"{rule[0]:g} to {rule[1]:.3g}"
         else:
-            fits = cells.str.fullmatch(rule) if name in allowed else cells.notna()
-        known = cells.notna()
-        _check_cells(cells, fits | ~known if name in optional else fits & known, rule)
+            fits = column.str.fullmatch(rule) if name in allowed else column.notna()
+        known = column.notna()
+        _check_cells(column, fits | ~known if name in optional else fits & known, rule)
     _check_cells(table["key"], ~table["key"].duplicated(), "each key once")
-    return table
+    changed = table["key"][table["digest"] != _digests(cells)]
+    if len(changed):
+        raise ValueError(
+            f"line {changed.index[0] + 2}, of the key {changed.iloc[0]}, is not as it was written "
+            "(its cells do not have its digest)"
+        )
+    return table.drop(columns="digest")
 
 
 def _check_cells(cells: "pd.Series[Any]", fits: "pd.Series[Any]", rule: object) -> None:

@@ -18,6 +18,7 @@ from feddep.config.loading import Config, load, validate
 from feddep.datasets.graph_statistics import statistics
 from feddep.experiment import data_tables, plan, runs
 from feddep.experiment.provenance import environment
+from feddep.utils.csv_files import append_rows, read_checked
 from feddep.utils.errors import DataError
 from feddep.utils.files import write_json
 from graphs import random_graph
@@ -442,11 +443,48 @@ def test_a_cell_that_is_not_allowed_is_named(
     column: str, cell: str, config: Config, tmp_path: Path
 ):
     file = tmp_path / "runs" / "quick.csv"
-    table = pd.read_csv(file, dtype=str, keep_default_na=False)
+    table = pd.read_csv(file, dtype=str, keep_default_na=False).drop(columns="digest")
     table.loc[1, column] = cell
-    table.to_csv(file, index=False, lineterminator="\n")
+    file.unlink()
+    append_rows(file, table)
     with pytest.raises(DataError, match=column if column != "rounds" else "rounds|curves"):
         runs.load(config, QUICK)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("0.30000000000000004,0.3333333333333333", "0.3333333333333333,0.30000000000000004"),
+        ("0.30000000000000004", "0.30000000000000009"),
+        (",1.25,", ",1.35,"),
+        (",0.75,", ",,"),
+        ("rounds=2", "rounds=3"),
+        ("Linux", "Windows"),
+        (",True,", ",False,"),
+    ],
+)
+def test_a_changed_cell_that_could_be_true_is_found(
+    old: str, new: str, config: Config, tmp_path: Path
+):
+    file = tmp_path / "runs" / "quick.csv"
+    lines = file.read_text().splitlines(keepends=True)
+    assert old in lines[2]
+    lines[2] = lines[2].replace(old, new, 1)
+    file.write_text("".join(lines))
+    with pytest.raises(DataError, match=rf"quick\.csv.* line 3, of the key {QUICK[1].key}"):
+        runs.load(config, QUICK)
+
+
+def test_digests_of_rows_hold_whatever_the_columns_order_and_those_added(tmp_path: Path):
+    types = {"key": "string", "a": "float64", "b": "string", "later": "Int64"}
+    rows = pd.DataFrame({"key": ["x", "y"], "a": [0.1, math.nan], "b": ['1, "2"', "="]})
+    append_rows(tmp_path / "old.csv", rows)
+    append_rows(tmp_path / "new.csv", rows[["b", "key", "a"]].assign(later=pd.NA))
+    old, new = (pd.read_csv(tmp_path / name) for name in ("old.csv", "new.csv"))
+    assert old["digest"].tolist() == new["digest"].tolist()
+    for name in ("old.csv", "new.csv"):
+        found = read_checked(tmp_path / name, types, {}, ("a", "b", "later"))
+        assert found[list(rows)].equals(rows.astype({name: types[name] for name in rows}))
 
 
 @pytest.mark.parametrize(
