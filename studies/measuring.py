@@ -30,7 +30,7 @@ from feddep.experiment.plan import Run
 from feddep.methods.method import Method, StepResult
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
-from feddep.utils.files import read_arrays, write_text
+from feddep.utils.files import read_arrays, read_json, write_json
 
 Tables = dict[str, list[dict[str, Any]]]
 """Rows of tables, by the name of the table."""
@@ -65,7 +65,7 @@ class Case:
 def measure_run(
     config: Config, study: str, run: Run, files: Mapping[str, Any], output: Path
 ) -> None:
-    """Measure a run of a study, and write its tables as JSON.
+    """Measure a run of a study, and write its tables as a text of JSON, whose order is kept.
 
     ``files`` are graph, split, partition, the results of steps by stage, and ``model``, the
     weights, as far as they are read.
@@ -77,7 +77,13 @@ def measure_run(
     tables = tables_of(
         config["studies"][study]["kind"], Case(run, task, method, parameters, weights)
     )
-    write_text(output, json.dumps(tables, indent=1) + "\n")
+    write_json(output, {"tables": json.dumps(tables)}, run.key)
+
+
+def read_measured(file: Path) -> Tables:
+    """The tables that :func:`measure_run` has written to a file of the run's key."""
+    tables: Tables = json.loads(read_json(file, file.stem)["tables"])
+    return tables
 
 
 def _folder(kind: str) -> Path:

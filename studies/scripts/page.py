@@ -5,13 +5,11 @@ from pathlib import Path
 
 from feddep.experiment import stages
 from feddep.reporting import output
-from feddep.utils.files import read_json
 
 sys.path.insert(0, "")  # the working folder, where studies/ is
 from studies import measuring
 
 with stages.job(snakemake) as config:
     kind = config["studies"][snakemake.rule]["kind"]
-    output.write(
-        Path(snakemake.output[0]).parent, measuring.page_of(kind, map(read_json, snakemake.input))
-    )
+    tables = [measuring.read_measured(Path(file)) for file in snakemake.input]
+    output.write(Path(snakemake.output[0]).parent, measuring.page_of(kind, tables))

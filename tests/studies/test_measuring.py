@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from small import DGEN, NEIGHGEN, case_of, measured, of_run, page, small_task
 
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, DataError
 from studies.feddep.label_shortcut.page import _CLASSIFIER, _PROTOTYPE
-from studies.measuring import tables_of
+from studies.measuring import read_measured, tables_of
 from workspace import REPOSITORY, STEPS, Workspace
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -73,6 +73,10 @@ def test_pages_are_made_of_what_is_measured(workspace: Workspace):
     workspace.run("degree_histograms")
     table = pd.read_csv(workspace.folder / "out" / "degree_histograms" / "table.csv")
     assert table[["dataset", "of"]].drop_duplicates().to_numpy().tolist() == [["mini", 60]]
+    (file,) = (workspace.cache / "degree_histograms").glob("*.json")
+    file.write_text(file.read_text().replace("mini", "maxi"))
+    with pytest.raises(DataError, match=file.name):
+        read_measured(file)
     assert not (workspace.cache / "partitions").exists()
     assert not {*METHODS, "measure"} & workspace.planned().keys()
 
