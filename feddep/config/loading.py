@@ -21,6 +21,8 @@ from feddep.utils.errors import ConfigError, nearest
 
 STUDIES = Path("studies")
 """The folder of the studies, in the working folder."""
+_MOST = 10**7
+"""Most characters of a configuration."""
 
 
 class Config(dict[str, Any]):
@@ -80,7 +82,11 @@ def read(path: str | Path) -> Mapping[str, Any]:
         ConfigError: if it cannot be read, is no mapping, or has a key twice.
     """
     try:
-        raw = yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        with Path(path).open(encoding="utf-8") as file:
+            text = file.read(_MOST + 1)
+        if len(text) > _MOST:
+            raise ValueError(f"it has more than {_MOST:,} characters")
+        raw = yaml.load(text, _Loader)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise ConfigError(
             f"the configuration {path} cannot be read: {' '.join(str(error).split())}"

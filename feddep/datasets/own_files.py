@@ -262,6 +262,9 @@ def _read_npz(path: Path) -> _Read:
             f"{adjacency.shape}"
         )
         raise DataError(f"{found}; there are features of {nodes} nodes")
+    if (adjacency.data != 1).any():
+        what = "adj_data has weights of edges, which are not read"
+        warnings.warn(f"{one_line(str(path))}: {what}", Notice, stacklevel=2)
     graph = Graph.from_edges(
         np.column_stack(adjacency.nonzero()), features, labels, int(labels.max(initial=-1)) + 1
     )

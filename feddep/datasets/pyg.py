@@ -3,6 +3,7 @@
 import operator
 import pickle
 import re
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import torch
 from feddep.graph.graph import Graph, class_numbers
 from feddep.graph.partition import Partition
 from feddep.graph.split import PARTS, Split
-from feddep.utils.errors import DataError
+from feddep.utils.errors import DataError, Notice
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -72,7 +73,7 @@ def to_data(graph: Graph, split: Split | None = None) -> "Data":
 
 def from_data(data: "Data") -> Graph:
     """A graph from ``Data`` with ``x``, ``edge_index`` and ``y``; direction, repeats and self-loops
-    of edges are dropped.
+    of edges are dropped, and their weights and other attributes are not read.
 
     Args:
         data: one class a node; ``x`` dense or sparse, shape (n, F); ``edge_index`` of shape (2, m);
@@ -97,6 +98,8 @@ def from_data(data: "Data") -> Graph:
             f"data.edge_index of shape {edges.shape} and type {edges.dtype} must be two rows of "
             "integers"
         )
+    if unread := [f"data.{name}" for name in data.edge_attrs() if name != "edge_index"]:
+        warnings.warn(f"{', '.join(unread)} of edges: not read", Notice, stacklevel=2)
     labels = class_numbers(labels)
     known = data.get("num_classes")
     try:

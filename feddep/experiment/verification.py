@@ -188,10 +188,12 @@ def draw(
             run for run, seconds in zip(fitting, took, strict=True) if seconds <= max_seconds
         ]
     if not fitting:
-        raise ConfigError(
-            f"no recorded run has {dict(asked) or 'these options'}; `feddep verify --help` "
-            "explains them"
-        )
+        hint = "`feddep verify --help` explains them"
+        for part, value in asked.items():
+            known = {variants.base(str(getattr(run, part))) for run in planned(config, study, {})}
+            if variants.base(str(value)) not in known:
+                hint = f"for {part} {nearest(str(value), sorted(known))}"
+        raise ConfigError(f"no recorded run has {dict(asked) or 'these options'}; {hint}")
     return random.Random(seed).sample(fitting, min(number, len(fitting)))
 
 

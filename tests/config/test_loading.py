@@ -155,6 +155,11 @@ def test_a_file_that_is_no_configuration_is_named(content: bytes | None, tmp_pat
         load(tmp_path / "bad.yaml")
 
 
+def test_a_file_without_end_is_refused():
+    with pytest.raises(ConfigError, match="/dev/zero"):
+        load("/dev/zero")
+
+
 def test_a_key_of_a_merged_mapping_may_be_there_again(tmp_path: Path):
     (tmp_path / "a.yaml").write_text("a: &a {p: 1}\nb: &b {<<: *a, p: 2}\nc: {<<: *b, q: 3}\n")
     assert read(tmp_path / "a.yaml") == {"a": {"p": 1}, "b": {"p": 2}, "c": {"p": 2, "q": 3}}

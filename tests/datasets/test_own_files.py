@@ -207,6 +207,15 @@ def test_empty_classes_and_unread_columns_are_said(tmp_path: Path):
         )
     with pytest.warns(Notice, match="weight"):
         own_files.read(save_tables(tmp_path, NODES, "source,target,weight\n1,2,3\n"))
+    arrays = npz_arrays(GRAPH)
+    np.savez(tmp_path / "graph.npz", **{**arrays, "adj_data": 0.5 * arrays["adj_data"]})
+    with pytest.warns(Notice, match="adj_data"):
+        assert own_files.read(tmp_path / "graph.npz").fingerprint == GRAPH.fingerprint
+    data = pyg.to_data(GRAPH)
+    data.edge_attr = torch.ones(data.num_edges, 2)
+    torch.save(data, tmp_path / "graph.pt")
+    with pytest.warns(Notice, match=r"data\.edge_attr"):
+        assert own_files.read(tmp_path / "graph.pt").fingerprint == GRAPH.fingerprint
 
 
 @pytest.mark.parametrize(

@@ -283,6 +283,8 @@ def test_recorded_runs_that_fit_are_drawn(made: Made):
     for asked, study in (({"method": "fedavg"}, None), ({"seed": 2}, None), ({}, "none")):
         with pytest.raises(ConfigError):
             verification.draw(config, study, asked, None, 1, 0)
+    with pytest.raises(ConfigError, match=r"nearest of 1 are mini$"):
+        verification.draw(config, None, {"dataset": "mnii", "clients": 2}, None, 1, 0)
 
 
 def test_a_name_without_changes_is_of_all_its_variants():

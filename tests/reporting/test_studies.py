@@ -551,3 +551,14 @@ def test_a_kind_that_nothing_makes_is_refused(kind: str, nearest: str) -> None:
     with pytest.raises(ConfigError, match=rf"made_up\.kind .*{nearest}$"):
         studies.check_kinds(config)
     studies.check_kinds(validate(RAW))
+
+
+def test_a_comparison_in_pairs_of_one_method_is_refused() -> None:
+    def checked(*methods: str) -> None:
+        runs = [{"methods": {name: {} for name in methods}}]
+        study = {"name": "one", "kind": "paired", "runs": runs}
+        studies.check_kinds(validate({**RAW, "studies": [study]}))
+
+    checked("fedavg", "feddep")
+    with pytest.raises(ConfigError, match=r"one .* fedavg"):
+        checked("fedavg")

@@ -14,6 +14,7 @@ import pkgutil
 from typing import TYPE_CHECKING, Any
 
 from feddep.config.loading import STUDIES
+from feddep.experiment import plan
 from feddep.utils.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def check_kinds(config: "Config") -> None:
     """Make sure that something makes each study.
 
     Raises:
-        ConfigError: if there is no such kind.
+        ConfigError: if there is no such kind, or a comparison in pairs has one method.
     """
     known = {*available(), *(path.parent.name for path in STUDIES.glob("*/*/measure.py"))}
     for name, study in config["studies"].items():
@@ -42,6 +43,12 @@ def check_kinds(config: "Config") -> None:
             raise ConfigError(
                 f"studies.{name}.kind is {study['kind']}; known are {', '.join(sorted(known))}; "
                 f"the nearest is {nearest}"
+            )
+        methods = [run.method.label for run in plan.study_runs(config, name)]
+        if study["kind"] == "paired" and len({*methods}) == 1:
+            raise ConfigError(
+                f"studies.{name} is paired and has the method {methods[0]} alone; two or more are "
+                "needed"
             )
 
 
