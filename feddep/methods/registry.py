@@ -62,10 +62,10 @@ def find(name: str) -> Method:
     Raises:
         ConfigError: if there is none; the sentence has the nearest names.
     """
-    known = methods()
-    if name not in known:
-        raise ConfigError(f"methods.{name} is not a known method; {nearest(name, known)}")
-    return known[name]
+    method = ADDED.get(name) or built_in().get(name)
+    if method is None:
+        raise ConfigError(f"methods.{name} is not a known method; {nearest(name, methods())}")
+    return method
 
 
 def configured(options: Mapping[str, Any]) -> tuple[Method, Parameters]:

@@ -119,6 +119,7 @@ def facts_of(kind):
     return {key: file.replace(".safetensors", ".json") for key, file in files.items()}
 
 
+@cache
 def missing_facts(kind):
     """The files of statistics of graphs or partitions that no table has."""
     return list(data_tables.missing(config, kind, facts_of(kind)).values())
