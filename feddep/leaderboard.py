@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from feddep.config import entries
 from feddep.config.loading import Config
-from feddep.experiment import plan, runs, stages
+from feddep.experiment import plan, runs, training_stages
 from feddep.experiment.plan import Run
 from feddep.experiment.verification import Trainer
 from feddep.reporting import load
@@ -106,7 +106,7 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
             diverged.add(run)
             continue
         known = {"data_fingerprint": graph.fingerprint, "seconds_before": {}}
-        stages.record(config, run, result, known, time.perf_counter() - start, file)
+        training_stages.record(config, run, result, known, time.perf_counter() - start, file)
     return [run for run in wanted if run not in diverged]
 
 

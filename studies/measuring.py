@@ -25,8 +25,8 @@ import torch
 from torch import Tensor
 
 from feddep.config.loading import Config
-from feddep.experiment import stages
 from feddep.experiment.plan import Run
+from feddep.experiment.training_stages import read_task
 from feddep.methods.method import Method, StepResult
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
@@ -70,7 +70,7 @@ def measure_run(
     ``files`` are graph, split, partition, the results of steps by stage, and ``model``, the
     weights, as far as they are read.
     """
-    task, _ = stages.read_task(config, run, files)
+    task, _ = read_task(config, run, files)
     method, parameters, _ = run.method.configured
     arrays = read_arrays(files["model"], run.key) if "model" in files else {}
     weights = {name: torch.from_numpy(array) for name, array in arrays.items()}

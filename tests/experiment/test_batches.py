@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from feddep.config.loading import validate
-from feddep.experiment import batches, plan, runs, stages
+from feddep.experiment import batches, plan, runs, training_stages
 from feddep.utils.errors import DivergenceError
 from graphs import PLANNED_CONFIG
 
@@ -73,11 +73,11 @@ def test_a_failure_costs_one_run_and_what_is_there_is_kept(planned, tmp_path, mo
             raise DivergenceError("the model diverged")
         output.write_text("{}")
 
-    monkeypatch.setattr(stages, "train", train)
+    monkeypatch.setattr(training_stages, "train", train)
     with pytest.raises(DivergenceError):
-        stages.batch(config, members, receipt)
+        training_stages.batch(config, members, receipt)
     assert trained == [run for run, *_ in members]
     assert not receipt.exists()
-    stages.batch(config, members, receipt)
+    training_stages.batch(config, members, receipt)
     assert trained[3:] == [members[1][0]]
     assert json.loads(receipt.read_text())["runs"] == [run.path for run, *_ in members]

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from feddep.config.loading import Config, merged, validate
-from feddep.experiment import data_tables, plan, runs, stages, verification
+from feddep.experiment import data_tables, plan, runs, stages, training_stages, verification
 from feddep.experiment.plan import Run, one_run
 from feddep.experiment.steps import step_jobs
 from feddep.graph.graph import Graph
@@ -54,12 +54,12 @@ class Made:
         stages.split(FEDDEP, graph, self.files["split"])
         stages.partition(FEDDEP, graph, self.files["partition"], Path(self.facts["partition"]))
         for stage in ("pretrain", "prototypes", "generator"):
-            stages.step(config, FEDDEP, stage, self.files, self.files[stage])
+            training_stages.step(config, FEDDEP, stage, self.files, self.files[stage])
         self.trained, self.model = (
             runs.cached(config, FEDDEP.key),
             folder / "model.safetensors",
         )
-        stages.train(config, FEDDEP, self.files, self.trained, self.model)
+        training_stages.train(config, FEDDEP, self.files, self.trained, self.model)
 
 
 @pytest.fixture(scope="module")
@@ -167,10 +167,12 @@ def test_a_file_that_is_missing_damaged_or_another_is_an_error_that_names_it(
         if (beside := made.files[name].with_suffix(".json")).is_file():
             file.with_suffix(".json").write_bytes(beside.read_bytes())
     with pytest.raises(DataError, match=re.escape(file.name)):
-        stages.read_task(made.config, FEDDEP, {**made.files, name: file})
+        training_stages.read_task(made.config, FEDDEP, {**made.files, name: file})
     # The whole file, of another configuration.
     with pytest.raises(DataError, match=re.escape(file.name)):
-        stages.read_task(made.config, feddep_in(validate(merged(RAW, OTHERS[name]))), made.files)
+        training_stages.read_task(
+            made.config, feddep_in(validate(merged(RAW, OTHERS[name]))), made.files
+        )
 
 
 def test_a_stage_that_fails_writes_nothing(made: Made, tmp_path: Path):
@@ -179,7 +181,7 @@ def test_a_stage_that_fails_writes_nothing(made: Made, tmp_path: Path):
     with pytest.raises(FeddepError):
         stages.prepare(few, "mini", None, tmp_path / "graph.safetensors", tmp_path / "graph.json")
     with pytest.raises(DataError):
-        stages.train(
+        training_stages.train(
             made.config,
             FEDDEP,
             {**made.files, "split": tmp_path / "none"},
@@ -193,9 +195,9 @@ def test_a_public_graph_must_be_the_one_of_the_registry(made: Made, tmp_path: Pa
     file = tmp_path / "cora.safetensors"
     random_graph(20, 30).save(file, "key")
     with pytest.raises(DataError, match=re.escape(file.name)):
-        stages.load_graph("cora", "key", file)
+        training_stages.load_graph("cora", "key", file)
     # Nobody knows the fingerprint of this one yet.
-    assert stages.load_graph("roman_empire", "key", file).num_nodes == 20
+    assert training_stages.load_graph("roman_empire", "key", file).num_nodes == 20
 
 
 def test_a_graph_of_ones_own_is_read_from_its_files(tmp_path: Path):
@@ -212,7 +214,7 @@ def test_a_graph_of_ones_own_is_read_from_its_files(tmp_path: Path):
     stages.prepare(config, "mine", None, file, tmp_path / "graph.json")
     run = one_run(config, "global", dataset="mine,labelled=0.5")
     found = [
-        stages.load_graph("mine", run.graph_key, file),
+        training_stages.load_graph("mine", run.graph_key, file),
         verification.fetch_graph(config, run.dataset, tmp_path),
     ]
     assert [each.fingerprint for each in found] == [graph.fingerprint] * 2
@@ -389,7 +391,7 @@ def test_a_run_that_owners_judge_comes_back(method: str, made: Made, tmp_path: P
     )
     files = {name: made.files[name] for name in ("graph", "partition")}
     output = runs.cached(made.config, run.key)
-    stages.train(made.config, run, files, output, tmp_path / "model.safetensors")
+    training_stages.train(made.config, run, files, output, tmp_path / "model.safetensors")
     assert pd.isna(runs.load(made.config, [run])["test"].item()) == (method == "local")
     anew = verification.Trainer(made.config, tmp_path).record(run)
     assert verification.differences(made.config, anew, run) == {}

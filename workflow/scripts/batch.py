@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from feddep.experiment import stages
+from feddep.experiment import stages, training_stages
 
 with stages.job(snakemake) as config:
-    stages.batch(config, snakemake.params.members, Path(snakemake.output[0]))
+    training_stages.batch(config, snakemake.params.members, Path(snakemake.output[0]))

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from feddep.experiment import stages
+from feddep.experiment import stages, training_stages
 
 with stages.job(snakemake) as config:
-    stages.step(
+    training_stages.step(
         config,
         snakemake.params.run,
         snakemake.rule,

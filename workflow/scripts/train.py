@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
-from feddep.experiment import stages
+from feddep.experiment import stages, training_stages
 
 with stages.job(snakemake) as config:
     files, written = dict(snakemake.input), snakemake.output
-    stages.train(config, snakemake.params.run, files, Path(written.run), Path(written.model))
+    training_stages.train(
+        config, snakemake.params.run, files, Path(written.run), Path(written.model)
+    )
