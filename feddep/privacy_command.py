@@ -26,10 +26,10 @@ from feddep.privacy import accountant
 from feddep.privacy.accountant import Guarantee, PrivacyError
 from feddep.privacy.dpsgd_accounting import (
     SIGMAS,
-    Epsilons,
     binomial_changes,
     most_roots,
     most_roots_of_node,
+    of_steps,
     one_and_all_steps,
     poisson_sampling,
 )
@@ -209,9 +209,6 @@ def _dpsgd(arguments: argparse.Namespace) -> Rows:
         ):
             laws[level] = binomial_changes(min(most, nodes), rate)
 
-    def spent(sigma: float, level: str) -> tuple[Epsilons, Epsilons]:
-        return one_and_all_steps(sigma, rate, steps, delta, laws[level])
-
     if sigma is None:
         if arguments.level not in laws:
             raise PrivacyError(
@@ -219,11 +216,14 @@ def _dpsgd(arguments: argparse.Namespace) -> Rows:
                 "with --layers"
             )
         sigma = accountant.least_noise(
-            lambda noise: spent(noise, arguments.level)[1].least, arguments.epsilon, *SIGMAS, 1.001
+            lambda noise: of_steps(noise, rate, steps, delta, laws[arguments.level]).least,
+            arguments.epsilon,
+            *SIGMAS,
+            1.001,
         )
     rows = []
     for level, law in laws.items():
-        one, every = spent(sigma, level)
+        one, every = one_and_all_steps(sigma, rate, steps, delta, law)
         facts = {
             "hidden": level,
             "k": None if law is None else len(law) - 1,

@@ -239,16 +239,22 @@ def poisson_sampling(nodes: int, batch_size: int, epochs: int) -> tuple[float, i
 def one_and_all_steps(
     sigma: float, rate: float, steps: int, delta: float, changes: np.ndarray | None = None
 ) -> tuple[Epsilons, Epsilons]:
-    """ε of one step of DP-SGD and of all, on the example level, or on that of an edge or node with
-    that law of changed trees.
-    """
+    """ε of one step of DP-SGD and of all; see :func:`of_steps`."""
     of_one, of_all = (
-        example_level(sigma, rate, count, delta)
-        if changes is None
-        else edge_level(sigma, changes, count, delta)
-        for count in (min(1, steps), steps)
+        of_steps(sigma, rate, count, delta, changes) for count in (min(1, steps), steps)
     )
     return of_one, of_all
+
+
+def of_steps(
+    sigma: float, rate: float, steps: int, delta: float, changes: np.ndarray | None = None
+) -> Epsilons:
+    """ε of T steps of DP-SGD on the example level, or on that of an edge or node with that law of
+    changed trees.
+    """
+    if changes is None:
+        return example_level(sigma, rate, steps, delta)
+    return edge_level(sigma, changes, steps, delta)
 
 
 def _check_rate(rate: float) -> None:
