@@ -113,8 +113,7 @@ def test_raising_a_revision_computes_again_from_there_on(
             for step in feddep.steps(given)
         ]
 
-    known = {**registry.methods(), "feddep": dataclasses.replace(feddep, steps=steps)}
-    monkeypatch.setattr(registry, "methods", lambda: known)
+    monkeypatch.setitem(registry.ADDED, "feddep", dataclasses.replace(feddep, steps=steps))
     anew = validate(RAW)
     assert moved(before, jobs("feddep", anew)) == reached(before, lambda step: step.stage == raised)
     assert moved(others_before, jobs("fedsage_plus", anew)) == set()
