@@ -3,6 +3,7 @@ and any clients.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from feddep.federation.boundary import Boundary
@@ -12,6 +13,7 @@ from feddep.training.evaluation import Counts, GlobalAccuracy, Loss
 from feddep.training.history import History
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
+from feddep.training.together import Together
 
 Exchange = Callable[[int], None]
 """Called whenever all clients have taken over the server's weights: with 0 before the first round,
@@ -31,11 +33,12 @@ class Federation:
         self.server = server
         self.clients = clients
         self._exchange = exchange
+        self._together = Together()
         self._distribute(0)
 
     def train(self) -> list[Update]:
         """All clients do their local steps."""
-        return [client.update() for client in self.clients]
+        return self._together.run([client.update for client in self.clients])
 
     def aggregate(self, updates: Sequence[Update], number: int) -> None:
         """The server makes new weights of the clients' updates in the round of this number, and
@@ -48,7 +51,9 @@ class Federation:
         """Nodes that each client's model classifies right as it is now, on the client's own
         subgraph; validation counts are sent where ``report`` is true.
         """
-        return Counts.of(client.evaluate(report) for client in self.clients)
+        return Counts.of(
+            self._together.run([partial(client.evaluate, report) for client in self.clients])
+        )
 
     def _distribute(self, done: int) -> None:
         for client in self.clients:

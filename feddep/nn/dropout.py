@@ -1,5 +1,6 @@
 """Dropout from a generator of its own."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -18,11 +19,28 @@ def dropout_mask(like: Tensor, probability: float, generator: torch.Generator) -
     moreover tie clients to one another.
     """
     words = torch.empty(-(-like.numel() // 4), dtype=torch.int64, device=like.device)
-    draws = (
-        words.random_(-(2**63), None, generator=generator)
-        .view(torch.int16)[: like.numel()]
-        .view(like.shape)
-    )
+    return _mask(words.random_(-(2**63), None, generator=generator), like, probability)
+
+
+def dropout_masks(
+    like: Tensor,
+    parts: Sequence[slice],
+    probability: float,
+    generators: Sequence[torch.Generator],
+) -> Tensor:
+    """:func:`dropout_mask` of each of several parts of the rows of ``like``, from a generator of
+    its own; a part begins at a multiple of four rows.
+    """
+    width = like.shape[1]
+    words = torch.zeros(-(-like.numel() // 4), dtype=torch.int64, device=like.device)
+    for part, generator in zip(parts, generators, strict=True):
+        start, end = part.start * width // 4, -(-part.stop * width // 4)
+        words[start:end].random_(-(2**63), None, generator=generator)
+    return _mask(words, like, probability)
+
+
+def _mask(words: Tensor, like: Tensor, probability: float) -> Tensor:
+    draws = words.view(torch.int16)[: like.numel()].view(like.shape)
     threshold = round(probability * 2**16) - 2**15
     return (draws >= threshold).to(like.dtype).div_(1 - probability)
 

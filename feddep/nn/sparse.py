@@ -3,6 +3,7 @@ run.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -73,6 +74,32 @@ class SparseMatrix(ConstantMatrix):
         self._offsets, self._indices, self._values = map(
             self._tensor, (indptr[:-1], indices, values)
         )
+
+    @classmethod
+    def blocks(
+        cls,
+        matrices: Sequence["SparseMatrix"],
+        rows: Sequence[int],
+        columns: Sequence[int],
+        shape: tuple[int, int],
+    ) -> "SparseMatrix":
+        """A matrix of zeros but for blocks, one below the other: the i-th begins at row
+        ``rows[i]`` and column ``columns[i]``.
+        """
+        if len(matrices) == 1 and matrices[0].shape == shape:
+            return matrices[0]
+        values, indices, indptrs = zip(*(matrix._arrays for matrix in matrices), strict=True)
+        sizes = np.zeros(shape[0] + 1, dtype=np.int64)
+        for indptr, row in zip(indptrs, rows, strict=True):
+            sizes[row + 1 : row + len(indptr)] = np.diff(indptr)
+        moved = [each + column for each, column in zip(indices, columns, strict=True)]
+        entries = np.concatenate(values), np.concatenate(moved), np.cumsum(sizes)
+        return cls.from_scipy(sp.csr_matrix(entries, shape=shape), matrices[0]._device)
+
+    def rows(self, nodes: np.ndarray) -> "SparseMatrix":
+        """The rows of k nodes, shape (k, columns)."""
+        chosen = sp.csr_matrix(self._arrays, shape=self.shape)[nodes]
+        return SparseMatrix.from_scipy(chosen, self._device)
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(array)

@@ -1,6 +1,7 @@
 """Evaluation with full neighbourhoods."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 from feddep.training.config import Metric
 from feddep.training.divergence import check_finite
 from feddep.training.evaluation import ClassCounts, CorrectCount
+from feddep.utils.coroutines import ask, waiting_allowed
 
 
 def score(logits: Tensor, labels: Tensor, metric: Metric = "accuracy") -> CorrectCount:
@@ -43,6 +45,18 @@ def class_counts(logits: Tensor, labels: Tensor) -> ClassCounts:
     predicted, true = logits.argmax(dim=1).cpu().numpy(), labels.cpu().numpy()
     sets = true[predicted == true], predicted, true
     return [np.bincount(each, minlength=logits.shape[1]).tolist() for each in sets]
+
+
+def counted(
+    logits: Tensor, labels: Tensor, validation: int, metric: Metric
+) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
+    """How well so many ``validation`` nodes are classified, and the test nodes that follow
+    (:func:`score`), and the latter by class.
+    """
+    (val, test), (of_val, of_test) = (
+        (each[:validation], each[validation:]) for each in (logits, labels)
+    )
+    return (score(val, of_val, metric), score(test, of_test, metric), class_counts(test, of_test))
 
 
 class Evaluator:
@@ -94,10 +108,31 @@ class Evaluator:
             DivergenceError: if the logits of any of them are not finite numbers, so that none is
                 the largest.
         """
-        nodes = np.concatenate([split.val, split.test])
-        logits = self.logits_of(model, nodes)
+        counting = Counting(self, model, split, metric)
+        return ask(counting) if waiting_allowed() else counting.alone()
+
+
+@dataclass(frozen=True, eq=False)
+class Counting:
+    """What an evaluator asks for: how well a model classifies validation and test nodes."""
+
+    evaluator: Evaluator
+    model: Any
+    split: Split
+    metric: Metric
+
+    def alone(self) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
+        """Count without any other."""
+        return self.counts(self.evaluator.logits_of(self.model, self.nodes))
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """The validation nodes, and then the test nodes."""
+        return np.concatenate([self.split.val, self.split.test])
+
+    def counts(self, logits: Tensor) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
+        """The counts, from the logits of these nodes."""
         check_finite("what the model puts out", 0.0, [logits])
-        labels = self.labels[torch.from_numpy(nodes).to(self.labels.device)]
-        sizes = len(split.val), len(split.test)
-        validation, test = zip(logits.split(sizes), labels.split(sizes), strict=True)
-        return score(*validation, metric), score(*test, metric), class_counts(*test)
+        known = self.evaluator.labels
+        labels = known[torch.from_numpy(self.nodes).to(known.device)]
+        return counted(logits, labels, len(self.split.val), self.metric)
