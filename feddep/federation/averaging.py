@@ -25,15 +25,20 @@ class Federation:
     """A server, its clients, and what happens between them in a round."""
 
     def __init__(
-        self, server: Server, clients: Sequence[Client], exchange: Exchange | None = None
+        self,
+        server: Server,
+        clients: Sequence[Client],
+        exchange: Exchange | None = None,
+        stacked: bool | None = None,
     ) -> None:
         """Send the server's initial weights to all clients; ``exchange`` is what else is exchanged
-        when weights are sent.
+        when weights are sent, and ``stacked`` as of
+        :class:`feddep.training.config.TrainingConfig`.
         """
         self.server = server
         self.clients = clients
         self._exchange = exchange
-        self._together = Together()
+        self._together = Together(stacked)
         self._distribute(0)
 
     def train(self) -> list[Update]:
@@ -111,7 +116,7 @@ def train_federated(
         history.keep(models, losses, counts)
         return tested
 
-    federation = Federation(server, clients, exchange_with_model)
+    federation = Federation(server, clients, exchange_with_model, task.setting.stacked)
 
     def one_round(number: int) -> None:
         before_round()

@@ -42,9 +42,12 @@ def class_counts(logits: Tensor, labels: Tensor) -> ClassCounts:
     """How many of k nodes of each class are classified right, get it, and have it: from their
     logits, shape (k, C), and their classes, shape (k,).
     """
-    predicted, true = logits.argmax(dim=1).cpu().numpy(), labels.cpu().numpy()
+    return _by_class(logits.argmax(dim=1).cpu().numpy(), labels.cpu().numpy(), logits.shape[1])
+
+
+def _by_class(predicted: np.ndarray, true: np.ndarray, classes: int) -> ClassCounts:
     sets = true[predicted == true], predicted, true
-    return [np.bincount(each, minlength=logits.shape[1]).tolist() for each in sets]
+    return [np.bincount(each, minlength=classes).tolist() for each in sets]
 
 
 def counted(
@@ -53,10 +56,16 @@ def counted(
     """How well so many ``validation`` nodes are classified, and the test nodes that follow
     (:func:`score`), and the latter by class.
     """
-    (val, test), (of_val, of_test) = (
-        (each[:validation], each[validation:]) for each in (logits, labels)
+    predicted, true = logits.argmax(dim=1).cpu().numpy(), labels.cpu().numpy()
+    by_class = _by_class(predicted[validation:], true[validation:], logits.shape[1])
+    if metric == "accuracy":
+        right = int(np.count_nonzero(predicted[:validation] == true[:validation]))
+        return (right, validation), (sum(by_class[0]), len(true) - validation), by_class
+    scored = (
+        score(logits[part], labels[part], metric)
+        for part in (slice(validation), slice(validation, None))
     )
-    return (score(val, of_val, metric), score(test, of_test, metric), class_counts(test, of_test))
+    return *scored, by_class
 
 
 class Evaluator:
@@ -123,16 +132,16 @@ class Counting:
 
     def alone(self) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
         """Count without any other."""
-        return self.counts(self.evaluator.logits_of(self.model, self.nodes))
-
-    @property
-    def nodes(self) -> np.ndarray:
-        """The validation nodes, and then the test nodes."""
-        return np.concatenate([self.split.val, self.split.test])
+        return self.counts(self.evaluator.logits_of(self.model, evaluated_nodes(self.split)))
 
     def counts(self, logits: Tensor) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
         """The counts, from the logits of these nodes."""
         check_finite("what the model puts out", 0.0, [logits])
         known = self.evaluator.labels
-        labels = known[torch.from_numpy(self.nodes).to(known.device)]
+        labels = known[torch.from_numpy(evaluated_nodes(self.split)).to(known.device)]
         return counted(logits, labels, len(self.split.val), self.metric)
+
+
+def evaluated_nodes(split: Split) -> np.ndarray:
+    """The validation nodes, and then the test nodes."""
+    return np.concatenate([split.val, split.test])

@@ -8,12 +8,14 @@ for counts (:mod:`feddep.utils.coroutines`).  Numbers are the same to the last b
 import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, nll_loss
 
+from feddep.graph.split import Split
 from feddep.nn.layered import LayeredClassifier
 from feddep.nn.sparse import SparseMatrix
 from feddep.nn.stacked import (
@@ -24,11 +26,15 @@ from feddep.nn.stacked import (
     StackedPass,
     terms,
 )
-from feddep.training.evaluator import Counting, Evaluator
+from feddep.training.evaluator import Counting, Evaluator, evaluated_nodes
 from feddep.training.learner import SGD, Adam, FullBatchLearner, Step
 from feddep.utils.coroutines import run_together
 
 T = TypeVar("T")
+_LARGE = 2**25
+"""Features that are not 0, of all clients, beyond which each client is computed by itself: a second
+copy of them would be held.
+"""
 
 
 def _inherits(model: Any, *methods: str) -> bool:
@@ -36,9 +42,8 @@ def _inherits(model: Any, *methods: str) -> bool:
     return all(getattr(type(model), each) is getattr(LayeredClassifier, each) for each in methods)
 
 
-def _shapes(question: Step | Counting) -> Hashable:
+def _shapes(model: Any, evaluator: Evaluator) -> Hashable:
     """What models have in common that can be computed together; none where one cannot be."""
-    model, evaluator = question.model, question.evaluator
     stackable = (
         isinstance(model, LayeredClassifier)
         and _inherits(model, "full", "body", "_complete_full")
@@ -55,8 +60,12 @@ def _shapes(question: Step | Counting) -> Hashable:
 class Together:
     """Computes for several clients at once."""
 
-    def __init__(self) -> None:
-        self._kept: dict[Hashable, Any] = {}
+    def __init__(self, stacked: bool | None = None) -> None:
+        """``stacked`` says whether, by default where the clients' graphs are small."""
+        self._stacked = stacked
+        self._shapes, self._models, self._graphs, self._evaluated, self._trained = map(
+            cache, (_shapes, StackedModels, _graphs, _evaluated, _trained)
+        )
         self._optimizers: Sequence[torch.optim.Optimizer] = ()
         self._joint: torch.optim.Optimizer | None = None
 
@@ -67,45 +76,49 @@ class Together:
     def _answers(self, questions: Sequence[Step | Counting]) -> list[Any]:
         answers: list[Any] = []
         for (kind, shapes), group in itertools.groupby(
-            questions, lambda question: (type(question), _shapes(question))
+            questions, lambda each: (type(each), self._shapes(each.model, each.evaluator))
         ):
             asked: list[Any] = list(group)
-            if shapes is None or len(asked) == 1:
+            if shapes is None or not self._worthwhile(asked):
                 answers += [question.alone() for question in asked]
             else:
                 answers += self._steps(asked) if kind is Step else self._counts(asked)
         return answers
 
-    def _keep(self, make: Callable[[], T], *key: Any) -> T:
-        """What is made for these objects, once."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        return self._kept[key]  # type: ignore[no-any-return]
+    def _worthwhile(self, asked: Sequence[Step | Counting]) -> bool:
+        """Whether several models are to be stacked, each one's weights being its own."""
+        if len(asked) == 1 or len({id(each.model) for each in asked}) < len(asked):
+            return False
+        if self._stacked is not None:
+            return self._stacked
+        return sum(each.evaluator.graph.features.nnz for each in asked) <= _LARGE
 
-    def _stacked(self, questions: Sequence[Any]) -> tuple[StackedModels, StackedGraphs]:
-        models, evaluators = zip(*((each.model, each.evaluator) for each in questions), strict=True)
-        features, adjacencies = zip(*((e.features, e.adjacency) for e in evaluators), strict=True)
+    def _stack(self, questions: Sequence[Any]) -> tuple[StackedModels, StackedGraphs]:
         return (
-            self._keep(lambda: StackedModels(models), *models),
-            self._keep(lambda: StackedGraphs(features, adjacencies), *evaluators),
+            self._models(tuple(each.model for each in questions)),
+            self._graphs(tuple(each.evaluator for each in questions)),
         )
 
     @torch.no_grad()
     def _counts(self, questions: Sequence[Counting]) -> list[Any]:
-        models, graphs = self._stacked(questions)
-        nodes = self._keep(
-            lambda: graphs.nodes.restrict([each.nodes for each in questions]),
-            *((each.evaluator, each.split) for each in questions),
-        )
+        models, graphs = self._stack(questions)
+        nodes = self._evaluated(graphs, tuple(each.split for each in questions))
         computed = StackedPass(models, graphs)
-        computed.body()
-        logits = computed.head(nodes)
-        return [
-            each.counts(logits[part]) for each, part in zip(questions, nodes.parts, strict=True)
-        ]
+        hidden = computed.body()
+        if _inherits(questions[0].model, "head"):
+            logits = computed.head(nodes)
+            own = [logits[part] for part in nodes.parts]
+        else:
+            own = [
+                each.model.head(hidden[part], each.evaluator.adjacency)[
+                    torch.from_numpy(evaluated_nodes(each.split))
+                ]
+                for each, part in zip(questions, graphs.nodes.parts, strict=True)
+            ]
+        return [each.counts(logits) for each, logits in zip(questions, own, strict=True)]
 
     def _steps(self, steps: Sequence[Step]) -> list[float]:
-        models, graphs = self._stacked(steps)
+        models, graphs = self._stack(steps)
         learners = [step.learner for step in steps]
         for parameter in models.parameters:
             parameter.grad = None
@@ -143,15 +156,12 @@ class Together:
         """Cross-entropy of each model, from the inputs of the last layer on, and the gradients of
         all layers.
         """
-        nodes, labels, shares = self._keep(lambda: _trained(graphs, learners), *learners)
+        nodes, labels, shares = self._trained(graphs, tuple(learners))
         logits = computed.head(nodes)
-        losses, gradient = [], torch.zeros_like(logits).scatter_(1, labels, shares)
-        for part in nodes.parts:
-            found = log_softmax(logits[part], 1)
-            losses.append(nll_loss(found, labels[part, 0]))
-            gradient[part] = torch.ops.aten._log_softmax_backward_data(
-                gradient[part], found, 1, found.dtype
-            )
+        found = log_softmax(logits, 1)
+        losses = [nll_loss(found[part], labels[part, 0]) for part in nodes.parts]
+        gradient = torch.zeros_like(logits).scatter_(1, labels, shares)
+        gradient = torch.ops.aten._log_softmax_backward_data(gradient, found, 1, found.dtype)
         gradient, of_head = computed.head_gradient(gradient, nodes)
         return losses, [*computed.body_gradients(gradient), of_head]
 
@@ -179,6 +189,17 @@ def _joint(optimizers: Sequence[Any]) -> torch.optim.Optimizer:
     joint: torch.optim.Optimizer = type(optimizers[0])([weight for weight, _ in weights])
     joint.state.update((weight, optimizer.state[weight]) for weight, optimizer in weights)
     return joint
+
+
+def _graphs(evaluators: Sequence[Evaluator]) -> StackedGraphs:
+    """The graphs of evaluators."""
+    features: list[Any] = [each.features for each in evaluators]
+    return StackedGraphs(features, [each.adjacency for each in evaluators])
+
+
+def _evaluated(graphs: StackedGraphs, splits: Sequence[Split]) -> StackedNodes:
+    """Validation and test nodes."""
+    return graphs.nodes.restrict([evaluated_nodes(split) for split in splits])
 
 
 def _trained(
