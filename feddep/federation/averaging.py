@@ -33,7 +33,7 @@ class Federation:
     ) -> None:
         """Send the server's initial weights to all clients; ``exchange`` is what else is exchanged
         when weights are sent, and ``stacked`` as of
-        :class:`feddep.training.config.TrainingConfig`.
+        :class:`feddep.training.task.Task`.
         """
         self.server = server
         self.clients = clients
@@ -116,7 +116,7 @@ def train_federated(
         history.keep(models, losses, counts)
         return tested
 
-    federation = Federation(server, clients, exchange_with_model, task.setting.stacked)
+    federation = Federation(server, clients, exchange_with_model, task.stacked)
 
     def one_round(number: int) -> None:
         before_round()

@@ -53,10 +53,6 @@ class TrainingConfig(Parameters):
     full_batch: Annotated[bool, InKey(default=False)] = False
     """a step is on all training nodes of a client, with all their neighbours; `batch_size` and
     `fanout` are then read by FedDEP's pretraining alone. *Not in the key* where it is false"""
-    stacked: Annotated[bool | None, InKey(ever=False)] = None
-    """whether the models of all clients are computed at once, where `full_batch` is true; by
-    default where the clients' graphs are small. Numbers are the same to the last bit. *Not in the
-    key*"""
     batch_size: Positive = 32
     """training nodes of a mini-batch (FedDEP; FedSage has 64)"""
     fanout: Annotated[int, Field(ge=1, le=10**4)] = 5

@@ -61,11 +61,11 @@ def counted(
     if metric == "accuracy":
         right = int(np.count_nonzero(predicted[:validation] == true[:validation]))
         return (right, validation), (sum(by_class[0]), len(true) - validation), by_class
-    scored = (
-        score(logits[part], labels[part], metric)
-        for part in (slice(validation), slice(validation, None))
+    return (
+        score(logits[:validation], labels[:validation], metric),
+        score(logits[validation:], labels[validation:], metric),
+        by_class,
     )
-    return *scored, by_class
 
 
 class Evaluator:

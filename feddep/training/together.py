@@ -63,9 +63,9 @@ class Together:
     def __init__(self, stacked: bool | None = None) -> None:
         """``stacked`` says whether, by default where the clients' graphs are small."""
         self._stacked = stacked
-        self._shapes, self._models, self._graphs, self._evaluated, self._trained = map(
-            cache, (_shapes, StackedModels, _graphs, _evaluated, _trained)
-        )
+        self._shapes, self._models = cache(_shapes), cache(StackedModels)
+        self._graphs, self._evaluated = cache(_graphs), cache(_evaluated)
+        self._trained = cache(_trained)
         self._optimizers: Sequence[torch.optim.Optimizer] = ()
         self._joint: torch.optim.Optimizer | None = None
 

@@ -59,7 +59,7 @@ def train_each(task: Task, trainers: Sequence[StandaloneTrainer]) -> RunResult:
     owners = task.evaluation == "owners"
     history = History(task.evaluation, together=owners)
     models = [] if owners else [trainer.model for trainer in trainers]
-    together = Together(task.setting.stacked)
+    together = Together(task.stacked)
 
     def one_round(number: int) -> None:
         found = together.run([trainer.train for trainer in trainers])
