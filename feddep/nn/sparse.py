@@ -117,6 +117,11 @@ class SparseMatrix(ConstantMatrix):
             indptr, indices, matrix.data.astype(np.float32, copy=False), matrix.shape, device
         )
 
+    @property
+    def nnz(self) -> int:
+        """Number of entries that are stored."""
+        return len(self._values)
+
     def dense(self) -> Tensor:
         """The matrix with its zeros."""
         return self._tensor(sp.csr_matrix(self._arrays, shape=self.shape).toarray())

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd import Function
 
 from feddep.nn.dropout import dropout_masks
 from feddep.nn.encoders import GCNLayer, NodeLayer
@@ -27,6 +28,10 @@ Gradients = list[tuple[Tensor, Tensor]]
 ALIGNED = 16
 """The rows of each graph begin at a multiple of this, and so at a multiple of 64 bytes, as a tensor
 of their own would: the last bits of BLAS's sums depend on it.
+"""
+_MANY = 16
+"""Entries of X a row of the stacked weights from where on a product takes longer than to see
+whether the weights have changed.
 """
 
 
@@ -61,8 +66,8 @@ class StackedNodes:
         return StackedNodes(parts, self.adjacency.rows(rows), rows)
 
     def of(self, outputs: Tensor) -> Tensor:
-        """The rows of these nodes, from those of all."""
-        return outputs if self._rows is None else outputs.index_select(0, self._rows)
+        """A copy of the rows of these nodes, from those of all."""
+        return outputs.clone() if self._rows is None else outputs.index_select(0, self._rows)
 
     def spread(self, outputs: Tensor) -> Tensor:
         """The rows of all nodes, from those of these: zeros for the others."""
@@ -90,6 +95,21 @@ class StackedGraphs:
         self.nodes = StackedNodes(parts, SparseMatrix.blocks(adjacencies, starts, starts, (n, n)))
         self._features = list(features)
         self._placed: dict[Terms, SparseMatrix] = {}
+        self._product: tuple[Tensor, Tensor] | None = None
+
+    def product(self, layer: Terms, weights: Tensor) -> Tensor:
+        """X W_t of each term and graph, shape (t n, outputs), from the stacked weight matrices of
+        a first layer.
+
+        Where the features have many entries, it is kept: clients are evaluated with the weights
+        from which they make their next step.
+        """
+        features, stacked = self.features(layer, weights.shape[1]), weights.flatten(0, 1)
+        if features.nnz < _MANY * len(stacked):
+            return features.multiply(stacked)
+        if self._product is None or not torch.equal(self._product[0], stacked):
+            self._product = stacked.clone(), features.multiply(stacked)
+        return self._product[1]
 
     def features(self, layer: Terms, inputs: int) -> SparseMatrix:
         """What to multiply the stacked weight matrices of a first layer by, each of so many
@@ -181,8 +201,7 @@ class StackedPass:
         if k:
             mapped = [self._mapped(k, first) for first, _ in layer]
         else:
-            features = self._graphs.features(layer, self._first.shape[1])
-            mapped = list(features.multiply(self._first.flatten(0, 1)).chunk(len(layer)))
+            mapped = list(self._graphs.product(layer, self._first).chunk(len(layer)))
         total, *others = (
             nodes.adjacency.multiply(each) if aggregated else nodes.of(each)
             for each, (_, aggregated) in zip(mapped, layer, strict=True)
@@ -245,14 +264,35 @@ class StackedPass:
             total.add_(other)
         return total, list(zip(of_weights, of_biases, strict=True))
 
-    def assign(self, gradients: Sequence[Gradients]) -> None:
-        """Set the gradients of the weights of the first layers, or, where they are computed, of
-        what they are computed from.
+    def assign(self, gradients: Sequence[Gradients]) -> list[Tensor]:
+        """Set the gradients of the weights of the first layers.
+
+        Returns:
+            A number to call ``backward`` of, where weights are computed, so that gradients reach
+            what they are computed from.
         """
+        computed: list[tuple[Tensor, Tensor]] = []
         for k, of_layer in enumerate(gradients):
             for weight, bias, own in zip(self._weights[k], self._biases[k], of_layer, strict=True):
                 for tensor, each in zip((weight, bias), own, strict=True):
                     if tensor.is_leaf:
                         tensor.grad = each
                     else:
-                        tensor.backward(each)
+                        computed.append((tensor, each))
+        if not computed:
+            return []
+        tensors, known = zip(*computed, strict=True)
+        return [_WithGradients.apply(known, *tensors)]
+
+
+class _WithGradients(Function):
+    """Zero, whose gradients with respect to some tensors are known."""
+
+    @staticmethod
+    def forward(ctx: Any, known: Sequence[Tensor], *tensors: Tensor) -> Tensor:
+        ctx.known = known
+        return tensors[0].new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *ctx.known

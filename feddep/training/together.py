@@ -127,14 +127,17 @@ class Together:
             hidden = computed.body()
         if _inherits(steps[0].model, "head") and not any(each.penalty for each in learners):
             losses, gradients = self._whole(computed, graphs, learners)
-            computed.assign(gradients)
+            terms = computed.assign(gradients)
             for step in steps:
                 if step.learner.regularizer is not None:
-                    step.learner.regularizer(step.model).backward()
+                    terms.append(step.learner.regularizer(step.model))
         else:
             losses, gradient = _heads(steps, hidden, graphs.nodes.parts)
             with torch.no_grad():
-                computed.assign(computed.body_gradients(gradient))
+                gradients = computed.body_gradients(gradient)
+            terms = computed.assign(gradients)
+        if terms:
+            sum(terms[1:], terms[0]).backward()
         for step in steps:
             step.learner.correct(step.model)
         self._optimize([step.optimizer for step in steps])
