@@ -45,7 +45,7 @@ class _Product(torch.autograd.Function):
 
 
 class SparseMatrix(ConstantMatrix):
-    """A constant matrix in compressed sparse row (CSR) form.
+    """A constant matrix in compressed sparse row (CSR) form, on a ``device``.
 
     The product is one ``embedding_bag``: row i of the result is the weighted sum of the rows of W
     that row i of A names.  Its gradient, Aᵀ G, is the same operation on the transpose, which is
@@ -70,7 +70,7 @@ class SparseMatrix(ConstantMatrix):
         self.shape = shape
         self._symmetric = symmetric
         self._arrays = (values, indices, indptr)
-        self._device = device
+        self.device = device
         self._offsets, self._indices, self._values = map(
             self._tensor, (indptr[:-1], indices, values)
         )
@@ -94,16 +94,16 @@ class SparseMatrix(ConstantMatrix):
             sizes[row + 1 : row + len(indptr)] = np.diff(indptr)
         moved = [each + column for each, column in zip(indices, columns, strict=True)]
         entries = np.concatenate(values), np.concatenate(moved), np.cumsum(sizes)
-        return cls.from_scipy(sp.csr_matrix(entries, shape=shape), matrices[0]._device)
+        return cls.from_scipy(sp.csr_matrix(entries, shape=shape), matrices[0].device)
 
     def rows(self, nodes: np.ndarray) -> "SparseMatrix":
         """The rows of k nodes, shape (k, columns)."""
         chosen = sp.csr_matrix(self._arrays, shape=self.shape)[nodes]
-        return SparseMatrix.from_scipy(chosen, self._device)
+        return SparseMatrix.from_scipy(chosen, self.device)
 
     def _tensor(self, array: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(array)
-        return tensor if self._device == "cpu" else tensor.to(self._device)
+        return tensor if self.device == "cpu" else tensor.to(self.device)
 
     @classmethod
     def from_scipy(
@@ -140,7 +140,7 @@ class SparseMatrix(ConstantMatrix):
     def transpose(self) -> "SparseMatrix":
         columns = sp.csr_matrix(self._arrays, shape=self.shape).tocsc()
         return SparseMatrix(
-            columns.indptr, columns.indices, columns.data, self.shape[::-1], self._device
+            columns.indptr, columns.indices, columns.data, self.shape[::-1], self.device
         )
 
     def multiply(self, dense: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function
 
-from feddep.nn.dropout import dropout_masks
+from feddep.nn.dropout import drop_, scale
 from feddep.nn.encoders import GCNLayer, NodeLayer
 from feddep.nn.sage import SAGEConv
 from feddep.nn.sparse import SparseMatrix
@@ -55,7 +55,7 @@ class StackedNodes:
         """Take nodes of each graph; ``rows`` are their numbers among all, if they are some."""
         self.parts = parts
         self.adjacency = adjacency
-        self._rows = None if rows is None else torch.from_numpy(rows)
+        self._rows = None if rows is None else torch.from_numpy(rows).to(adjacency.device)
 
     def restrict(self, nodes: Sequence[np.ndarray]) -> "StackedNodes":
         """Some nodes of each graph, in its own ids."""
@@ -184,11 +184,12 @@ class StackedPass:
 
     def body(self) -> Tensor:
         """Inputs of the last layer, shape (n, H)."""
-        parts = self._graphs.nodes.parts
         for k in range(len(self._terms) - 1):
-            hidden = self._outputs(k, self._graphs.nodes).relu_()
-            if self._dropout:
-                hidden.mul_(dropout_masks(hidden, parts, self._dropout, self._generators))
+            hidden = self._outputs(k, self._graphs.nodes)
+            for i, part in enumerate(self._graphs.nodes.parts):
+                own = hidden[part].relu_()
+                if self._dropout:
+                    drop_(own, self._dropout, self._generators[i])
             self._hidden.append(hidden)
         return self._hidden[-1]
 
@@ -231,10 +232,13 @@ class StackedPass:
         before.
         """
         found: list[Gradients] = []
+        kept = scale(gradient, self._dropout)
         for k in reversed(range(len(self._terms) - 1)):
-            gradient = torch.ops.aten.threshold_backward(gradient, self._hidden[k], 0)
-            if self._dropout:
-                gradient.mul_(gradient.new_ones(()).div_(1 - self._dropout))
+            for part in self._graphs.nodes.parts:
+                own = gradient[part]
+                torch.ops.aten.threshold_backward.grad_input(
+                    own, self._hidden[k][part], 0, grad_input=own
+                ).mul_(kept)
             gradient, of_weights = self._gradients(k, gradient, self._graphs.nodes)
             found.insert(0, of_weights)
         return found
@@ -249,7 +253,8 @@ class StackedPass:
         ]
         if k == 0:
             features = self._graphs.features(layer, self._first.shape[1])
-            of_first = features.multiply_transposed(torch.cat(mapped)).view_as(self._first)
+            joined = mapped[0] if len(mapped) == 1 else torch.cat(mapped)
+            of_first = features.multiply_transposed(joined).view_as(self._first)
             return everywhere, list(zip(of_first, of_biases, strict=True))
         hidden = self._hidden[k - 1]
         of_hidden = [torch.empty_like(hidden) for _ in layer]

@@ -39,11 +39,18 @@ def run_together(functions: Sequence[Callable[[], T]], answer: Answer) -> list[T
     Returns:
         What the functions return.
     """
+    gradients = torch.is_grad_enabled()
+
+    def switch(coroutine: _Coroutine, *value: Any) -> Any:
+        try:
+            return coroutine.switch(*value)
+        finally:  # what it has set holds for itself
+            torch.set_grad_enabled(gradients)
+
     coroutines = [_Coroutine(function) for function in functions]
-    results: list[Any] = [coroutine.switch() for coroutine in coroutines]
+    results = [switch(coroutine) for coroutine in coroutines]
     while waiting := [k for k, coroutine in enumerate(coroutines) if not coroutine.dead]:
-        with torch.enable_grad():
-            answers = answer([results[k] for k in waiting])
+        answers = answer([results[k] for k in waiting])
         for k, each in zip(waiting, answers, strict=True):
-            results[k] = coroutines[k].switch(each)
+            results[k] = switch(coroutines[k], each)
     return results
