@@ -3,6 +3,7 @@ and any clients.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from feddep.federation.boundary import Boundary
@@ -12,6 +13,7 @@ from feddep.training.evaluation import Counts, GlobalAccuracy, Loss
 from feddep.training.history import History
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
+from feddep.training.together import Together
 
 Exchange = Callable[[int], None]
 """Called whenever all clients have taken over the server's weights: with 0 before the first round,
@@ -23,19 +25,25 @@ class Federation:
     """A server, its clients, and what happens between them in a round."""
 
     def __init__(
-        self, server: Server, clients: Sequence[Client], exchange: Exchange | None = None
+        self,
+        server: Server,
+        clients: Sequence[Client],
+        exchange: Exchange | None = None,
+        stacked: bool | None = None,
     ) -> None:
         """Send the server's initial weights to all clients; ``exchange`` is what else is exchanged
-        when weights are sent.
+        when weights are sent, and ``stacked`` as of
+        :class:`feddep.training.task.Task`.
         """
         self.server = server
         self.clients = clients
         self._exchange = exchange
+        self._together = Together(stacked)
         self._distribute(0)
 
     def train(self) -> list[Update]:
         """All clients do their local steps."""
-        return [client.update() for client in self.clients]
+        return self._together.run([client.update for client in self.clients])
 
     def aggregate(self, updates: Sequence[Update], number: int) -> None:
         """The server makes new weights of the clients' updates in the round of this number, and
@@ -48,7 +56,9 @@ class Federation:
         """Nodes that each client's model classifies right as it is now, on the client's own
         subgraph; validation counts are sent where ``report`` is true.
         """
-        return Counts.of(client.evaluate(report) for client in self.clients)
+        return Counts.of(
+            self._together.run([partial(client.evaluate, report) for client in self.clients])
+        )
 
     def _distribute(self, done: int) -> None:
         for client in self.clients:
@@ -106,7 +116,7 @@ def train_federated(
         history.keep(models, losses, counts)
         return tested
 
-    federation = Federation(server, clients, exchange_with_model)
+    federation = Federation(server, clients, exchange_with_model, task.stacked)
 
     def one_round(number: int) -> None:
         before_round()

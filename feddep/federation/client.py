@@ -85,9 +85,9 @@ class Client:
 
     def load(self, weights: Payload) -> None:
         """Take over the server's weights; those that it does not send stay as they are."""
-        self.model.load_state_dict(
-            self._boundary.send(self.number, "down", self._kind, weights), strict=False
-        )
+        own = self.model.state_dict()
+        for name, tensor in self._boundary.send(self.number, "down", self._kind, weights).items():
+            own[name].copy_(tensor)
 
     def train(self) -> float:
         """The local steps of one round, the local epochs; returns the loss of the last epoch."""

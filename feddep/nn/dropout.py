@@ -17,14 +17,28 @@ def dropout_mask(like: Tensor, probability: float, generator: torch.Generator) -
     this takes a sixth of the time of ``torch.nn.functional.dropout``, whose global generator would
     moreover tie clients to one another.
     """
+    return _kept(like, probability, generator).to(like.dtype).div_(1 - probability)
+
+
+def _kept(like: Tensor, probability: float, generator: torch.Generator) -> Tensor:
     words = torch.empty(-(-like.numel() // 4), dtype=torch.int64, device=like.device)
     draws = (
         words.random_(-(2**63), None, generator=generator)
         .view(torch.int16)[: like.numel()]
         .view(like.shape)
     )
-    threshold = round(probability * 2**16) - 2**15
-    return (draws >= threshold).to(like.dtype).div_(1 - probability)
+    return draws >= round(probability * 2**16) - 2**15
+
+
+@torch.no_grad()
+def drop_(hidden: Tensor, probability: float, generator: torch.Generator) -> Tensor:
+    """Dropout in place, without a gradient; the same numbers as those of :func:`drop`."""
+    return hidden.mul_(_kept(hidden, probability, generator)).mul_(scale(hidden, probability))
+
+
+def scale(like: Tensor, probability: float) -> Tensor:
+    """The number of a mask where nothing is dropped, to the last bit."""
+    return like.new_ones(()).div_(1 - probability)
 
 
 def drop(hidden: Tensor, probability: float, generator: torch.Generator | None) -> Tensor:
@@ -52,7 +66,7 @@ class _RectifiedDropout(Function):
     def forward(ctx: Any, hidden: Tensor, probability: float, generator: torch.Generator) -> Tensor:
         hidden.relu_()
         for block in hidden.view(-1).split(_BLOCK):
-            block.mul_(dropout_mask(block, probability, generator))
+            drop_(block, probability, generator)
         ctx.probability = probability
         ctx.mark_dirty(hidden)
         ctx.save_for_backward(hidden)
@@ -61,5 +75,5 @@ class _RectifiedDropout(Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (hidden,) = ctx.saved_tensors
-        kept = gradient.new_ones(()).div_(1 - ctx.probability)  # the mask's number, to the last bit
-        return torch.ops.aten.threshold_backward(gradient, hidden, 0).mul_(kept), None, None
+        passed = torch.ops.aten.threshold_backward(gradient, hidden, 0)
+        return passed.mul_(scale(gradient, ctx.probability)), None, None

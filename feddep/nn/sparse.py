@@ -3,6 +3,7 @@ run.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -44,7 +45,7 @@ class _Product(torch.autograd.Function):
 
 
 class SparseMatrix(ConstantMatrix):
-    """A constant matrix in compressed sparse row (CSR) form.
+    """A constant matrix in compressed sparse row (CSR) form, on a ``device``.
 
     The product is one ``embedding_bag``: row i of the result is the weighted sum of the rows of W
     that row i of A names.  Its gradient, Aᵀ G, is the same operation on the transpose, which is
@@ -69,14 +70,40 @@ class SparseMatrix(ConstantMatrix):
         self.shape = shape
         self._symmetric = symmetric
         self._arrays = (values, indices, indptr)
-        self._device = device
+        self.device = device
         self._offsets, self._indices, self._values = map(
             self._tensor, (indptr[:-1], indices, values)
         )
 
+    @classmethod
+    def blocks(
+        cls,
+        matrices: Sequence["SparseMatrix"],
+        rows: Sequence[int],
+        columns: Sequence[int],
+        shape: tuple[int, int],
+    ) -> "SparseMatrix":
+        """A matrix of zeros but for blocks, one below the other: the i-th begins at row
+        ``rows[i]`` and column ``columns[i]``.
+        """
+        if len(matrices) == 1 and matrices[0].shape == shape:
+            return matrices[0]
+        values, indices, indptrs = zip(*(matrix._arrays for matrix in matrices), strict=True)
+        sizes = np.zeros(shape[0] + 1, dtype=np.int64)
+        for indptr, row in zip(indptrs, rows, strict=True):
+            sizes[row + 1 : row + len(indptr)] = np.diff(indptr)
+        moved = [each + column for each, column in zip(indices, columns, strict=True)]
+        entries = np.concatenate(values), np.concatenate(moved), np.cumsum(sizes)
+        return cls.from_scipy(sp.csr_matrix(entries, shape=shape), matrices[0].device)
+
+    def rows(self, nodes: np.ndarray) -> "SparseMatrix":
+        """The rows of k nodes, shape (k, columns)."""
+        chosen = sp.csr_matrix(self._arrays, shape=self.shape)[nodes]
+        return SparseMatrix.from_scipy(chosen, self.device)
+
     def _tensor(self, array: np.ndarray) -> Tensor:
         tensor = torch.from_numpy(array)
-        return tensor if self._device == "cpu" else tensor.to(self._device)
+        return tensor if self.device == "cpu" else tensor.to(self.device)
 
     @classmethod
     def from_scipy(
@@ -89,6 +116,11 @@ class SparseMatrix(ConstantMatrix):
         return cls(
             indptr, indices, matrix.data.astype(np.float32, copy=False), matrix.shape, device
         )
+
+    @property
+    def nnz(self) -> int:
+        """Number of entries that are stored."""
+        return len(self._values)
 
     def dense(self) -> Tensor:
         """The matrix with its zeros."""
@@ -108,7 +140,7 @@ class SparseMatrix(ConstantMatrix):
     def transpose(self) -> "SparseMatrix":
         columns = sp.csr_matrix(self._arrays, shape=self.shape).tocsc()
         return SparseMatrix(
-            columns.indptr, columns.indices, columns.data, self.shape[::-1], self._device
+            columns.indptr, columns.indices, columns.data, self.shape[::-1], self.device
         )
 
     def multiply(self, dense: Tensor) -> Tensor:

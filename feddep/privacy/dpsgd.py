@@ -102,7 +102,7 @@ class PrivateLearner(Learner):
             optimizer.step()
             self.steps += 1
             start += len(batch)
-        return self._mean_loss(model, total, len(roots))
+        return self.finish(total, model.parameters(), len(roots))
 
     def _draw_batch(self) -> np.ndarray:
         """The training nodes of one batch, each of which is in it with probability exactly q."""

@@ -1,6 +1,7 @@
 """Evaluation with full neighbourhoods."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from feddep.nn.sparse import ConstantMatrix, SparseMatrix
 from feddep.training.config import Metric
 from feddep.training.divergence import check_finite
 from feddep.training.evaluation import ClassCounts, CorrectCount
+from feddep.utils.coroutines import ask, waiting_allowed
 
 
 def score(logits: Tensor, labels: Tensor, metric: Metric = "accuracy") -> CorrectCount:
@@ -40,9 +42,30 @@ def class_counts(logits: Tensor, labels: Tensor) -> ClassCounts:
     """How many of k nodes of each class are classified right, get it, and have it: from their
     logits, shape (k, C), and their classes, shape (k,).
     """
-    predicted, true = logits.argmax(dim=1).cpu().numpy(), labels.cpu().numpy()
+    return _by_class(logits.argmax(dim=1).cpu().numpy(), labels.cpu().numpy(), logits.shape[1])
+
+
+def _by_class(predicted: np.ndarray, true: np.ndarray, classes: int) -> ClassCounts:
     sets = true[predicted == true], predicted, true
-    return [np.bincount(each, minlength=logits.shape[1]).tolist() for each in sets]
+    return [np.bincount(each, minlength=classes).tolist() for each in sets]
+
+
+def counted(
+    logits: Tensor, labels: Tensor, validation: int, metric: Metric
+) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
+    """How well so many ``validation`` nodes are classified, and the test nodes that follow
+    (:func:`score`), and the latter by class.
+    """
+    predicted, true = logits.argmax(dim=1).cpu().numpy(), labels.cpu().numpy()
+    by_class = _by_class(predicted[validation:], true[validation:], logits.shape[1])
+    if metric == "accuracy":
+        right = int(np.count_nonzero(predicted[:validation] == true[:validation]))
+        return (right, validation), (sum(by_class[0]), len(true) - validation), by_class
+    return (
+        score(logits[:validation], labels[:validation], metric),
+        score(logits[validation:], labels[validation:], metric),
+        by_class,
+    )
 
 
 class Evaluator:
@@ -94,10 +117,31 @@ class Evaluator:
             DivergenceError: if the logits of any of them are not finite numbers, so that none is
                 the largest.
         """
-        nodes = np.concatenate([split.val, split.test])
-        logits = self.logits_of(model, nodes)
+        counting = Counting(self, model, split, metric)
+        return ask(counting) if waiting_allowed() else counting.alone()
+
+
+@dataclass(frozen=True, eq=False)
+class Counting:
+    """What an evaluator asks for: how well a model classifies validation and test nodes."""
+
+    evaluator: Evaluator
+    model: Any
+    split: Split
+    metric: Metric
+
+    def alone(self) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
+        """Count without any other."""
+        return self.counts(self.evaluator.logits_of(self.model, evaluated_nodes(self.split)))
+
+    def counts(self, logits: Tensor) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
+        """The counts, from the logits of these nodes."""
         check_finite("what the model puts out", 0.0, [logits])
-        labels = self.labels[torch.from_numpy(nodes).to(self.labels.device)]
-        sizes = len(split.val), len(split.test)
-        validation, test = zip(logits.split(sizes), labels.split(sizes), strict=True)
-        return score(*validation, metric), score(*test, metric), class_counts(*test)
+        known = self.evaluator.labels
+        labels = known[torch.from_numpy(evaluated_nodes(self.split)).to(known.device)]
+        return counted(logits, labels, len(self.split.val), self.metric)
+
+
+def evaluated_nodes(split: Split) -> np.ndarray:
+    """The validation nodes, and then the test nodes."""
+    return np.concatenate([split.val, split.test])

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from feddep.training.config import TrainingConfig
 from feddep.training.divergence import check_finite
 from feddep.training.evaluator import Evaluator
 from feddep.utils import seeding
+from feddep.utils.coroutines import ask, waiting_allowed
 from feddep.utils.errors import ConfigError
 
 
@@ -77,13 +79,18 @@ class GradientLearner:
         self._name = name
         self._epochs = 0
 
-    def _mean_loss(self, model: nn.Module, total: torch.Tensor, count: int) -> float:
-        """The mean of ``count`` losses that add up to ``total``; makes sure that the training has
-        not diverged.
+    def correct(self, model: nn.Module) -> None:
+        """Add the correction, if there is one, to the gradients."""
+        if self.correction is not None:
+            _add(model, self.correction(model))
+
+    def finish(self, total: torch.Tensor, weights: Iterable[torch.Tensor], count: int = 1) -> float:
+        """The mean of ``count`` losses that add up to ``total``, at the end of an epoch; makes sure
+        that it and the ``weights`` have not diverged.
         """
         self._epochs += 1
         mean = float(total) / max(count, 1)
-        check_finite(f"the model of {self._name} in epoch {self._epochs}", mean, model.parameters())
+        check_finite(f"the model of {self._name} in epoch {self._epochs}", mean, weights)
         return mean
 
 
@@ -94,6 +101,7 @@ class FullBatchLearner(GradientLearner):
     Attributes:
         inputs: applies models to the graph, and has its labels.
         nodes: training nodes, a tensor.
+        labels: their classes.
         dropout: source of the dropout masks.
         penalty: from the model, the inputs of its last layer and its logits, of all nodes, to a
             number that is added to the loss; none by default.
@@ -104,7 +112,7 @@ class FullBatchLearner(GradientLearner):
         super().__init__(name)
         self.inputs = inputs
         self.nodes = torch.from_numpy(nodes).to(inputs.labels.device)
-        self._labels = inputs.labels[self.nodes]
+        self.labels = inputs.labels[self.nodes]
         self.dropout = seeding.torch_generator(
             seed, name, "dropout", device=str(inputs.labels.device)
         )
@@ -128,21 +136,55 @@ class FullBatchLearner(GradientLearner):
         """
         if not self.size:  # it keeps the weights that it was sent
             return 0.0
+        step = Step(self, model, optimizer)
+        return float(ask(step)) if waiting_allowed() else step.alone()
+
+    def step(self, model: Any, optimizer: torch.optim.Optimizer) -> float:
+        """The step, of this learner alone."""
         model.zero_grad()
         if self.penalty is None:
-            logits, terms = self.inputs.apply(model, self.dropout), []
+            hidden, logits = None, self.inputs.apply(model, self.dropout)
         else:
             hidden = model.body(self.inputs.features, self.inputs.adjacency, generator=self.dropout)
             logits = model.head(hidden, self.inputs.adjacency)
-            terms = [self.penalty(model, hidden, logits)]
+        loss = self.backward(model, hidden, logits)
+        self.correct(model)
+        optimizer.step()
+        return self.finish(loss, model.parameters())
+
+    def backward(
+        self, model: Any, hidden: torch.Tensor | None, logits: torch.Tensor
+    ) -> torch.Tensor:
+        """Gradients of the loss and its further terms, from the logits of all nodes and the inputs
+        of the last layer; returns the mean cross-entropy.
+        """
+        loss = cross_entropy(logits.index_select(0, self.nodes), self.labels)
+        terms = []
+        if self.penalty is not None:
+            assert hidden is not None
+            terms.append(self.penalty(model, hidden, logits))
         if self.regularizer is not None:
             terms.append(self.regularizer(model))
-        loss = cross_entropy(logits.index_select(0, self.nodes), self._labels)
         sum(terms, loss).backward()
-        if self.correction is not None:
-            _add(model, self.correction(model))
-        optimizer.step()
-        return self._mean_loss(model, loss.detach(), 1)
+        return loss.detach()
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a learner of whole graphs asks for: a step of this model by this optimiser."""
+
+    learner: FullBatchLearner
+    model: Any
+    optimizer: torch.optim.Optimizer
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """What applies the model."""
+        return self.learner.inputs
+
+    def alone(self) -> float:
+        """Make it without any other."""
+        return self.learner.step(self.model, self.optimizer)
 
 
 def new_learner(
@@ -254,8 +296,7 @@ class Learner(GradientLearner):
             optimizer.zero_grad()
             loss = cross_entropy(model(trees[batch], self._table, self._dropout), labels[batch])
             (loss if self.regularizer is None else loss + self.regularizer(model)).backward()
-            if self.correction is not None:
-                _add(model, self.correction(model))
+            self.correct(model)
             optimizer.step()
             total += loss.detach() * len(trees[batch])
-        return self._mean_loss(model, total, size)
+        return self.finish(total, model.parameters(), size)

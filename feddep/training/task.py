@@ -66,6 +66,9 @@ class Task:
             (:meth:`feddep.training.evaluation.Judged.metrics`).
         evaluation: who is judged: ``owners`` where the setting asks for it, else what the method
             declares (:class:`feddep.methods.method.Method`).
+        stacked: whether the models of all clients are computed at once where they train on all
+            nodes (:mod:`feddep.training.together`); by default where their graphs are small.
+            Numbers are the same to the last bit.
         shared: whether the server's weights are one model for all clients, which is evaluated on
             the global graph, and whose weights are kept.
     """
@@ -83,6 +86,7 @@ class Task:
     on_round: Callable[[dict[str, float]], None] | None = None
     evaluation: Evaluation = "global"
     shared: bool = True
+    stacked: bool | None = None
 
     @property
     def model_sizes(self) -> tuple[int, int, int, int, float]:

@@ -19,7 +19,7 @@ from feddep.methods.basic import fedavg
 from feddep.methods.method import StepResult, by_client
 from feddep.privacy.randomised_response import randomised_response
 from feddep.training.evaluation import ClassCounts, CorrectCount, Counts, GlobalAccuracy
-from feddep.training.evaluator import class_counts, score
+from feddep.training.evaluator import counted, evaluated_nodes
 from feddep.training.history import History
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
@@ -135,12 +135,9 @@ def changed(
 
     def right(i: int, logits: np.ndarray) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
         (graph, split), found = parts[i], torch.from_numpy(rule(i, logits))
-        (validation, test), labels = (split.val, split.test), torch.from_numpy(graph.labels)
-        return (
-            score(found[validation], labels[validation], task.setting.metric),
-            score(found[test], labels[test], task.setting.metric),
-            class_counts(found[test], labels[test]),
-        )
+        nodes = evaluated_nodes(split)
+        labels = torch.from_numpy(graph.labels[nodes])
+        return counted(found[nodes], labels, len(split.val), task.setting.metric)
 
     def one_round(number: int) -> None:
         before, after = (

@@ -9,6 +9,7 @@ from feddep.training.history import History
 from feddep.training.rounds import run_rounds
 from feddep.training.standalone import StandaloneTrainer
 from feddep.training.task import RunResult, Task
+from feddep.training.together import Together
 
 
 def train_globally(task: Task, parameters: Any, steps: Any) -> RunResult:
@@ -58,11 +59,15 @@ def train_each(task: Task, trainers: Sequence[StandaloneTrainer]) -> RunResult:
     owners = task.evaluation == "owners"
     history = History(task.evaluation, together=owners)
     models = [] if owners else [trainer.model for trainer in trainers]
+    together = Together(task.stacked)
 
     def one_round(number: int) -> None:
-        losses = [(trainer.learner.size, trainer.train()) for trainer in trainers]
+        found = together.run([trainer.train for trainer in trainers])
+        losses = [
+            (trainer.learner.size, loss) for trainer, loss in zip(trainers, found, strict=True)
+        ]
         # Nobody sends a client another model.
-        counts = Counts.of(trainer.counts() for trainer in trainers)
+        counts = Counts.of(together.run([trainer.counts for trainer in trainers]))
         history.keep(models, losses, counts)
         history.record(losses, counts, counts, [task.test(model) for model in models])
 

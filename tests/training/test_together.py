@@ -1,0 +1,207 @@
+"""Clients computed together have, to the last bit, the numbers of clients computed one by one."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from feddep.graph.partition import Partition
+from feddep.graph.split import within_clients_split
+from feddep.methods import registry
+from feddep.training.config import TrainingConfig
+from feddep.training.evaluator import Evaluator
+from feddep.training.learner import FullBatchLearner, Step, new_optimizer
+from feddep.training.task import Task
+from feddep.training.together import Together
+from feddep.utils.errors import DivergenceError
+from graphs import random_graph
+from method_tasks import known, run_on
+
+SETTING = TrainingConfig(
+    full_batch=True,
+    encoder="gcn",
+    rounds=3,
+    local_epochs=2,
+    hidden_channels=16,
+    learning_rate=0.05,
+    weight_decay=0.001,
+    evaluation="owners",
+)
+FEW = {
+    **dict.fromkeys(("pretraining_epochs", "generator_epochs", "encoder_epochs"), 2),
+    **dict.fromkeys(("generator_local_epochs", "iterations", "repetitions", "global_steps"), 1),
+}
+METHODS = [
+    name for name, method in registry.methods().items() if method.full_batch and method.partitioned
+]
+
+
+def task_of(name: str = "fedavg", **changes: Any) -> Task:
+    """A task of four clients, whose graphs differ in size."""
+    graph = random_graph(90, 240)
+    partition = Partition(np.repeat(np.arange(4), [10, 20, 25, 35]), 4)
+    split = within_clients_split(graph, partition, {"train": 0.4, "val": 0.3}, 0)
+    setting = SETTING.replace(**changes)
+    if name == "scaffold":
+        setting = setting.replace(optimizer="sgd", weight_decay=0.0)
+    return Task(name, graph, split, partition, setting, 0)
+
+
+def assert_same(task: Task, **options: Any) -> None:
+    """Make sure that what is measured, kept and sent is the same, computed together or one by
+    one.
+    """
+    ours, theirs = (
+        run_on(dataclasses.replace(task, stacked=stacked), task.name, **options)
+        for stacked in (True, False)
+    )
+    assert ours.curve == theirs.curve
+    assert ours.history.before == theirs.history.before
+    assert ours.history.after == theirs.history.after
+    assert ours.communication == theirs.communication
+    weights = theirs.weights()
+    assert all(torch.equal(tensor, weights[name]) for name, tensor in ours.weights().items())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_has_the_same_numbers(name: str):
+    assert_same(task_of(name), **known(name, FEW))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"encoder": "sage"},
+        {"encoder": "mlp", "layers": 3},
+        {"encoder": "sage", "layers": 3, "dropout": 0.0},
+        {"encoder": "gat"},
+        {"encoder": "sage_selfloop"},
+        {"encoder": "torch_geometric.nn.models.GIN"},
+        {"layers": 1},
+        {"optimizer": "sgd"},
+        {"optimizer_state": "kept"},
+        {"evaluation": "method"},
+    ],
+    ids=str,
+)
+def test_every_setting_has_the_same_numbers(changes: dict[str, Any]):
+    assert_same(task_of(**changes))
+
+
+@pytest.mark.parametrize("lacking", ["train", "val", "test"])
+def test_clients_without_nodes_of_a_set_change_nothing(lacking: str):
+    task = task_of()
+    kept = getattr(task.split, lacking)
+    split = dataclasses.replace(task.split, **{lacking: kept[kept >= 20]})
+    assert_same(dataclasses.replace(task, split=split))
+
+
+def steps_of(task: Task, **options: Any) -> list[Step]:
+    """The first step of each client, by an optimiser of its own with these ``options`` last."""
+    steps = []
+    for i, (graph, split) in enumerate(task.subgraphs()):
+        model = task.new_model()
+        evaluator = Evaluator(graph, "cpu", model.aggregation)
+        learner = FullBatchLearner(evaluator, split.train, 0, f"client{i}")
+        steps.append(Step(learner, model, new_optimizer(model, task.setting)))
+    steps[-1].optimizer.param_groups[0].update(options)
+    return steps
+
+
+def epochs(steps: list[Step]) -> list[Callable[[], float]]:
+    return [partial(step.learner.epoch, step.model, step.optimizer) for step in steps]
+
+
+def weights_of(steps: list[Step]) -> list[torch.Tensor]:
+    return [weight.detach().clone() for step in steps for weight in step.model.parameters()]
+
+
+@pytest.mark.parametrize("options", [{}, {"lr": 0.3}, {"betas": (0.5, 0.9)}], ids=str)
+def test_steps_together_and_alone_may_alternate(options: dict[str, Any]):
+    """An optimiser's state is the client's own, and a rate that changes counts."""
+    task = task_of()
+    alone, mixed, together = steps_of(task, **options), steps_of(task, **options), Together()
+    for turn in range(6):
+        for step in alone:
+            step.alone()
+        chosen = [each for i, each in enumerate(mixed) if turn % 2 == 0 or i in (1, 3)]
+        together.run(epochs(chosen))
+        for step in mixed:
+            if step not in chosen:
+                step.alone()
+        for step in (alone[0], mixed[0]):
+            step.optimizer.param_groups[0]["lr"] *= 0.9
+    assert all(map(torch.equal, weights_of(alone), weights_of(mixed)))
+
+
+def test_weights_that_are_replaced_are_used():
+    task = task_of(dropout=0.0)
+    steps, together = steps_of(task), Together()
+    alone = steps_of(task)
+    for turn in range(3):
+        for each in (*steps, *alone):
+            for weight in each.model.parameters():
+                weight.data = torch.full_like(weight, 0.1 * (turn + 1)).cumsum(0)
+        together.run(epochs(steps))
+        for step in alone:
+            step.alone()
+        assert all(map(torch.equal, weights_of(steps), weights_of(alone)))
+
+
+def test_one_model_of_several_clients_stays_one():
+    """Clients that are evaluated with the same object are not stacked."""
+    task, together = task_of(), Together()
+    model = task.new_model()
+    counts = [
+        partial(Evaluator(graph, "cpu", model.aggregation).counts, model, split)
+        for graph, split in task.subgraphs()
+    ]
+    assert together.run(counts) == [each() for each in counts]
+
+
+def test_divergence_names_the_client():
+    steps = steps_of(task_of())
+    with torch.no_grad():
+        steps[2].model.layers[0].weight[3, 3] = torch.nan
+    with pytest.raises(DivergenceError, match="client2"):
+        Together().run(epochs(steps))
+
+
+def computed(task: Task, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often clients are computed together, by what for."""
+    calls: Counter[str] = Counter()
+    for name in ("_steps", "_counts"):
+        given = getattr(Together, name)
+        monkeypatch.setattr(
+            Together,
+            name,
+            lambda self, asked, name=name, given=given: calls.update([name]) or given(self, asked),
+        )
+    run_on(task, task.name, **known(task.name, FEW))
+    return calls
+
+
+ALONE = {
+    *("feddep", "feddep_oracle", "feddep_wo_dgen", "feddep_wo_proto"),
+    *("fedsage_plus", "fedsage_plus_shared", "locsage_plus"),
+    *("adafgl", "fedgcn_noised", "fedlap", "fedspray", "fedstruct"),
+}
+"""Methods whose clients have local steps of their own, or whose classifiers read more than features
+and edges: mended neighbours, noise, structure.
+"""
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_is_computed_together(name: str, monkeypatch: pytest.MonkeyPatch):
+    assert (computed(task_of(name), monkeypatch)["_steps"] == 0) == (name in ALONE)
+
+
+def test_it_is_chosen_by_size_and_by_the_task(monkeypatch: pytest.MonkeyPatch):
+    task = task_of()
+    assert computed(task, monkeypatch)["_steps"] == 6
+    assert not computed(dataclasses.replace(task, stacked=False), monkeypatch)
