@@ -26,7 +26,14 @@ from feddep.nn.stacked import (
     StackedPass,
     terms,
 )
-from feddep.training.evaluator import Counting, Evaluator, evaluated_nodes
+from feddep.training.evaluator import (
+    Counting,
+    Evaluated,
+    Evaluator,
+    check_logits,
+    evaluated,
+    evaluated_nodes,
+)
 from feddep.training.learner import SGD, Adam, FullBatchLearner, Step
 from feddep.utils.coroutines import run_together
 
@@ -102,20 +109,24 @@ class Together:
     @torch.no_grad()
     def _counts(self, questions: Sequence[Counting]) -> list[Any]:
         models, graphs = self._stack(questions)
-        nodes = self._evaluated(graphs, tuple(each.split for each in questions))
+        nodes, counter = self._evaluated(
+            graphs, tuple((each.evaluator, each.split) for each in questions)
+        )
         computed = StackedPass(models, graphs)
         hidden = computed.body()
         if _inherits(questions[0].model, "head"):
             logits = computed.head(nodes)
-            own = [logits[part] for part in nodes.parts]
         else:
-            own = [
-                each.model.head(hidden[part], each.evaluator.adjacency)[
-                    torch.from_numpy(evaluated_nodes(each.split))
+            logits = torch.cat(
+                [
+                    each.model.head(hidden[part], each.evaluator.adjacency)[
+                        evaluated_nodes(each.split)
+                    ]
+                    for each, part in zip(questions, graphs.nodes.parts, strict=True)
                 ]
-                for each, part in zip(questions, graphs.nodes.parts, strict=True)
-            ]
-        return [each.counts(logits) for each, logits in zip(questions, own, strict=True)]
+            )
+        check_logits(logits)
+        return counter.counts(logits, questions[0].metric)
 
     def _steps(self, steps: Sequence[Step]) -> list[float]:
         models, graphs = self._stack(steps)
@@ -200,9 +211,12 @@ def _graphs(evaluators: Sequence[Evaluator]) -> StackedGraphs:
     return StackedGraphs(features, [each.adjacency for each in evaluators])
 
 
-def _evaluated(graphs: StackedGraphs, splits: Sequence[Split]) -> StackedNodes:
-    """Validation and test nodes."""
-    return graphs.nodes.restrict([evaluated_nodes(split) for split in splits])
+def _evaluated(
+    graphs: StackedGraphs, clients: Sequence[tuple[Evaluator, Split]]
+) -> tuple[StackedNodes, Evaluated]:
+    """Validation and test nodes of the clients."""
+    nodes = graphs.nodes.restrict([evaluated_nodes(split) for _, split in clients])
+    return nodes, evaluated([(evaluator.graph, split) for evaluator, split in clients])
 
 
 def _trained(
