@@ -18,11 +18,10 @@ from cards import by_group
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from feddep.config import variants
-from feddep.methods.method import ORACLE
 from feddep.reporting import markdown as md
 from feddep.reporting import statistics
 from feddep.reporting.frames import in_paper_order
-from feddep.reporting.labels import assumptions, dataset_title, method_title
+from feddep.reporting.labels import dataset_title, method_title, sees_more
 
 ROOT = Path(__file__).resolve().parent.parent
 MINUS = "−"
@@ -172,15 +171,6 @@ class Tables:
 def markdown(lines: list[list[str]]) -> str:
     """A Markdown table of numbers; the first line is its head."""
     return md.table(lines[0], lines[1:], numbers=True).rstrip()
-
-
-def sees_more(method: str) -> bool:
-    """Whether a method uses more of the graph than FedAvg: edges across clients, or the whole
-    graph.
-    """
-    return any(
-        part in assumptions(method) for part in ("cross-client edges", "whole graph", ORACLE)
-    )
 
 
 def marked_title(method: str) -> str:

@@ -6,6 +6,7 @@ define (datasets, settings, methods), and lists choose (clients, seeds, tables, 
 """
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -200,6 +201,17 @@ class Table(Parameters):
     """its datasets; `null`: every entry of `datasets`"""
 
 
+class Margin(Parameters):
+    """Differences of accuracy that count as none.  *Not in the key.*"""
+
+    accuracy: Fraction = 0.01
+    """two methods that differ by less are *equivalent*"""
+    strict: Fraction = 0.005
+    """a stricter margin, by which pages judge as well"""
+    declared: date | None = None
+    """when both were declared; pages say whether their runs are of before"""
+
+
 class Study(Parameters):
     """A question beside the main tables: a file of a folder of `studies/`, with a table and a
     figure of its own in `results/NAME/`.
@@ -264,6 +276,8 @@ class Configuration(Plugins):
     machine and thread count"""
     memory: Memory = Memory()
     """memory of jobs"""
+    margin: Margin = Margin()
+    """which differences count as none, declared before runs are made"""
     datasets: Annotated[dict[Name, Dataset], Field(min_length=1)]
     """graphs by name, each with its options (`{}` for the defaults); a name that is no known
     dataset needs `path` or `synthetic`"""

@@ -57,6 +57,15 @@ def assumptions(spelled: str) -> str:
     return "; ".join(registry.find(variants.base(spelled)).assumes)
 
 
+def sees_more(spelled: str) -> bool:
+    """Whether a method uses more of the graph than FedAvg: edges across clients, or the whole
+    graph.
+    """
+    return any(
+        part in assumptions(spelled) for part in ("cross-client edges", "whole graph", ORACLE)
+    )
+
+
 def distinguishing(spelled: Iterable[str]) -> dict[str, str]:
     """Of each name what tells it from the others: without the changes that all variants of its
     entry share.

@@ -29,16 +29,16 @@ def test_what_all_methods_share_is_said_once() -> None:
 
 
 def test_cells_show_deviations_intervals_and_marks() -> None:
-    row = {"mean": 0.8, "std": 0.01, "undertrained": 0.6, "chosen": True, "above_mlp": True}
+    row = {"mean": 0.8, "std": 0.01, "unfinished": 0.6, "chosen": True, "above_mlp": True}
     assert md.cell(row, "mean") == "**0.8000 ± 0.0100** † ‡"
-    gap = {"gap_mean": 0.1, "gap_low": -0.1, "gap_high": 0.3, "gap_undertrained": 0.5}
+    gap = {"gap_mean": 0.1, "gap_low": -0.1, "gap_high": 0.3, "gap_unfinished": 0.5}
     assert md.cell(gap, "gap_mean") == "+0.1000 [-0.1000, +0.3000]"
     difference = {
         "mean_difference": -0.1,
         "low": None,
         "high": None,
         "p_holm": 0.01,
-        "undertrained": None,
+        "unfinished": None,
         "stalled": 0.9,
     }
     assert md.cell(difference, "mean_difference") == "-0.1000 \\* §"

@@ -111,7 +111,7 @@ def test_compare_has_a_row_a_method_and_place() -> None:
     assert [five["mean_difference"], ten["mean_difference"]] == pytest.approx([0.02, 0.1])
     # That of M = 10 is the smaller.
     assert [five["p_holm"], ten["p_holm"]] == pytest.approx([five["p"], 2 * ten["p"]])
-    assert (five["undertrained"], found.iloc[2]["undertrained"]) == (0.5, 0.5)  # FedAvg's runs are
+    assert (five["unfinished"], found.iloc[2]["unfinished"]) == (0.5, 0.5)  # FedAvg's runs are
     assert statistics.compare(made[:0], made, 1 / 3).empty
 
 

@@ -436,8 +436,8 @@ def test_tuned_methods_have_what_validation_nodes_choose() -> None:
         [3, 0.53, 0.03]
     )
     assert row(tables["table"], method="global")["mean_difference"] == pytest.approx(0.1)
-    assert tables["table"]["undertrained_runs"].tolist() == [0, 1, 0]
-    assert tables["table"]["undertrained"].tolist() == [1, 1, 1]  # the greater of both rows'
+    assert tables["table"]["unfinished_runs"].tolist() == [0, 1, 0]
+    assert tables["table"]["unfinished"].tolist() == [1, 1, 1]  # the greater of both rows'
     assert tables["table"]["clients"].tolist() == [5, 5, 5]
 
 
