@@ -49,7 +49,6 @@ COMPARISONS = [
         "low",
         "high",
         "p",
-        "p_holm",
         *statistics.JUDGED,
         *statistics.FLAWS,
     ),

@@ -26,14 +26,8 @@ FLAWS = ("unfinished", "stalled")
 runs.  Where most runs have one, its name stands instead of a verdict, of two the last.
 """
 DECIDED = ("better", "equivalent", "worse")
-JUDGED = [
-    "won",
-    "p_equivalent",
-    "p_equivalent_strict",
-    "detectable",
-    "verdict",
-    "verdict_strict",
-]
+TESTS = ["p_holm", "p_no_gain", "p_equivalent", "p_equivalent_strict"]
+JUDGED = ["won", *TESTS, "detectable", "verdict", "verdict_strict"]
 """Columns that :func:`judged` adds to a difference with its p."""
 SHOWN = ["mean_difference", "won", "verdict", "verdict_strict", "detectable"]
 """Columns of a judged difference that pages show."""
@@ -160,13 +154,16 @@ def difference(found: pd.DataFrame, margin: Mapping[str, Any]) -> dict[str, floa
 
 
 def tested(values: Any, margin: Mapping[str, Any]) -> dict[str, float]:
-    """:func:`feddep.reporting.inference.t_test` of differences; won, the share above 0;
-    p_equivalent and p_equivalent_strict, of the equivalence test at both margins.
+    """:func:`feddep.reporting.inference.t_test` of differences; won, the share above 0; p_no_gain,
+    of the one-sided test that the mean is below the margin; p_equivalent and p_equivalent_strict,
+    of the equivalence test at both margins.
     """
+    no_gain, no_loss = inference.margin_tests(values, margin["accuracy"])
     return {
         **inference.t_test(values),
         "won": float((np.asarray(values) > 0).mean()) if len(values) else math.nan,
-        "p_equivalent": max(inference.margin_tests(values, margin["accuracy"])),
+        "p_no_gain": no_gain,
+        "p_equivalent": max(no_gain, no_loss),
         "p_equivalent_strict": max(inference.margin_tests(values, margin["strict"])),
     }
 
@@ -179,49 +176,12 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
             over several.
 
     Returns:
-        The rows with p_equivalent and p_equivalent_strict after Holm's correction over the rows of
-        a graph and family, p likewise as p_holm; detectable, the difference seen with 80 % power;
-        verdict, and verdict_strict, at the stricter margin.
+        The rows with p_holm, which is p after Holm's correction over the rows of a graph and family
+        of methods, and the other tests corrected likewise; detectable, the difference seen with
+        80 % power; verdict, and verdict_strict, at the stricter margin.
     """
-    flawed = flaws(table)
-    tests = table[["p", "p_equivalent", "p_equivalent_strict"]].astype(float).mask(flawed != "")
     graph = table["dataset"].map(variants.base, na_action="ignore")
-    by_family = tests.groupby([graph, table["method"].map(sees_more)], dropna=False)
-    corrected = by_family.transform(inference.holm)
-    counts = by_family["p"].transform("count").clip(lower=1)
-    table = table.assign(
-        p_holm=corrected["p"],
-        p_equivalent=corrected["p_equivalent"],
-        p_equivalent_strict=corrected["p_equivalent_strict"],
-        detectable=list(map(inference.detectable, table["std_difference"], table["seeds"], counts)),
-    )
-    return with_verdicts(table, flawed)
-
-
-def with_verdicts(table: pd.DataFrame, flawed: pd.Series) -> pd.DataFrame:
-    """The verdicts of corrected tests, or the word of the flaw."""
-    words = {
-        f"verdict{end}": [
-            flaw or inference.verdict(mean, p, equivalent)
-            for flaw, mean, p, equivalent in zip(
-                flawed,
-                table["mean_difference"],
-                table["p_holm"],
-                table[f"p_equivalent{end}"],
-                strict=True,
-            )
-        ]
-        for end in ("", "_strict")
-    }
-    return table.assign(**words)
-
-
-def flaws(table: pd.DataFrame) -> pd.Series:
-    """The flaw that most runs of each row have, or an empty text."""
-    words = pd.Series("", index=table.index)
-    for flaw in FLAWS:
-        words = words.mask(table[flaw] > 0.5, flaw)
-    return words
+    return _corrected(table.assign(p_holm=table["p"]), table["seeds"], [graph])
 
 
 def on_graphs(table: pd.DataFrame, margin: Mapping[str, Any]) -> pd.DataFrame:
@@ -233,39 +193,60 @@ def on_graphs(table: pd.DataFrame, margin: Mapping[str, Any]) -> pd.DataFrame:
         margin: that of the configuration.
 
     Returns:
-        A row a method, the largest gain first: graphs, their number; what :func:`tested` says of
-        their mean differences; p_no_gain, of the one-sided test that the mean is below the margin;
-        p_holm, of Wilcoxon's signed-rank test; these four corrected by Holm's method over the
-        methods of a family; detectable; the verdicts; and probable_better, probable_equivalent and
-        probable_worse (:func:`feddep.reporting.inference.region_probabilities`).
+        A row a method, the largest gain first: graphs, their number; what :func:`judged` has, of
+        their mean differences, with p_holm of Wilcoxon's signed-rank test; and probable_better,
+        probable_equivalent and probable_worse
+        (:func:`feddep.reporting.inference.region_probabilities`).
     """
     sound = table[(flaws(table) == "") & table["mean_difference"].notna()]
     graph = sound["dataset"].map(variants.base)
     means = sound.groupby(["method", graph], sort=False)["mean_difference"].mean()
     rows = []
     for method, values in means.groupby("method", sort=False):
-        probable = inference.region_probabilities(values, margin["accuracy"])
+        better, equivalent, worse = inference.region_probabilities(values, margin["accuracy"])
         rows.append(
             {
                 "method": method,
                 "graphs": len(values),
                 **tested(values, margin),
-                "p_no_gain": inference.margin_tests(values, margin["accuracy"])[0],
                 "p_holm": inference.wilcoxon(values),
-                "probable_better": probable[0],
-                "probable_equivalent": probable[1],
-                "probable_worse": probable[2],
+                "probable_better": better,
+                "probable_equivalent": equivalent,
+                "probable_worse": worse,
+                **dict.fromkeys(FLAWS, 0.0),
             }
         )
     found = pd.DataFrame(rows).sort_values("mean_difference", ascending=False, kind="stable")
-    by_family = found.groupby(found["method"].map(sees_more))
-    counts = by_family["p"].transform("count")
-    found["detectable"] = list(
-        map(inference.detectable, found["std_difference"], found["graphs"], counts)
+    return _corrected(found.reset_index(drop=True), found["graphs"], [])
+
+
+def _corrected(table: pd.DataFrame, units: pd.Series, by: list[pd.Series]) -> pd.DataFrame:
+    """Rows with their tests corrected within what ``by`` and the family of a method tell apart,
+    with detectable and verdicts; ``units`` are the numbers of differences.
+    """
+    flawed = flaws(table)
+    tests = table[TESTS].astype(float).mask(flawed != "")
+    families = tests.groupby([*by, table["method"].map(sees_more)], dropna=False)
+    counts = families["p_holm"].transform("count").clip(lower=1)
+    table = table.assign(
+        detectable=list(map(inference.detectable, table["std_difference"], units, counts)),
+        **{name: families[name].transform(inference.holm) for name in TESTS},
     )
-    tests = ["p_equivalent", "p_equivalent_strict", "p_no_gain", "p_holm"]
-    found[tests] = by_family[tests].transform(inference.holm)
-    return with_verdicts(found.reset_index(drop=True), pd.Series("", index=found.index))
+    for end in ("", "_strict"):
+        tested = zip(
+            table["mean_difference"], table["p_holm"], table[f"p_equivalent{end}"], strict=True
+        )
+        words = [inference.verdict(*each) for each in tested]
+        table[f"verdict{end}"] = flawed.where(flawed != "", words)
+    return table
+
+
+def flaws(table: pd.DataFrame) -> pd.Series:
+    """The flaw that most runs of each row have, or an empty text."""
+    words = pd.Series("", index=table.index)
+    for flaw in FLAWS:
+        words = words.mask(table[flaw] > 0.5, flaw)
+    return words
 
 
 def counted(table: pd.DataFrame) -> str:

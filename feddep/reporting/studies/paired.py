@@ -31,7 +31,6 @@ COLUMNS = [
     "low",
     "high",
     "p",
-    "p_holm",
     *statistics.JUDGED,
     *statistics.FLAWS,
 ]

@@ -30,7 +30,7 @@ over seeds that the search has not seen; a method on the whole graph stands besi
 _POINT = ["setting", "method"]
 _COLUMNS = [
     *("dataset", "clients", "method", "reference", "mean", "std", "unfinished_runs"),
-    *("seeds", "mean_difference", "std_difference", "low", "high", "p", "p_holm"),
+    *("seeds", "mean_difference", "std_difference", "low", "high", "p"),
     *(*statistics.JUDGED, *FLAWS, "bytes", "seconds"),
 ]
 
@@ -43,9 +43,9 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         In ``table``: mean and std of test accuracy; unfinished_runs, their share; the differences
         from the reference, see :func:`feddep.reporting.statistics.compare`; unfinished and stalled,
         of the reference the shares of its runs; means of the bytes that crossed the boundary and of
-        the seconds of a run with the steps before it. In ``choices``: trials, their number; chosen_setting and
-        chosen_method as they are spelled; validation, its mean over the search's runs, and
-        median_validation, that of all trials.
+        the seconds of a run with the steps before it. In ``choices``: trials, their number;
+        chosen_setting and chosen_method as they are spelled; validation, its mean over the search's
+        runs, and median_validation, that of all trials.
 
     Raises:
         DataError: if methods had unequal numbers of trials, no run is of another seed, or one is of

@@ -68,7 +68,6 @@ _COLUMNS = [
     "low",
     "high",
     "p",
-    "p_holm",
     *statistics.JUDGED,
     "share",
     *FLAWS,
