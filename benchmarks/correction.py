@@ -9,7 +9,7 @@ rounds.
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -40,25 +40,25 @@ KINDS: dict[str, dict[str, Any]] = {
 without regard to classes.
 """
 SPLITS = {"20/40/40": (0.2, 0.4, 0.4), "60/20/20": (0.6, 0.2, 0.2)}
+CASES = [*((kind, "20/40/40") for kind in KINDS), ("homophilous", "60/20/20")]
 
 
-def trainings(graphs: int) -> Iterator[dict[str, Any]]:
+def trainings(graphs: Iterable[int], cases: Sequence[tuple[str, str]]) -> Iterator[dict[str, Any]]:
     """A row a division: kind, split, graph, seed, and of each method the accuracy that owners
     reach.
     """
-    for kind, graph in product(KINDS, range(graphs)):
+    for graph, (kind, split), division in product(graphs, cases, range(DIVISIONS)):
         whole = api.synthetic_graph(**{**GRAPH, **KINDS[kind]}, seed=graph)
-        for (split, shares), division in product(SPLITS.items(), range(DIVISIONS)):
-            seed = graph * DIVISIONS + division
-            clients = api.partition(whole, CLIENTS, seed)
-            nodes = api.split(whole, seed, *shares, method="within_clients", partition=clients)
-            found = {
-                method: api.run(
-                    method, whole, nodes, clients, setting={**FIELD, "rounds": ROUNDS}, seed=seed
-                ).owners
-                for method in METHODS
-            }
-            yield {"kind": kind, "split": split, "graph": graph, "seed": seed, **found}
+        seed = graph * DIVISIONS + division
+        clients = api.partition(whole, CLIENTS, seed)
+        nodes = api.split(whole, seed, *SPLITS[split], method="within_clients", partition=clients)
+        found = {
+            method: api.run(
+                method, whole, nodes, clients, setting={**FIELD, "rounds": ROUNDS}, seed=seed
+            ).owners
+            for method in METHODS
+        }
+        yield {"kind": kind, "split": split, "graph": graph, "seed": seed, **found}
 
 
 def main() -> None:
@@ -71,8 +71,8 @@ def main() -> None:
     )
     parser.add_argument("--graphs", type=int, default=34, help="graphs of each kind")
     arguments = parser.parse_args()
-    total = arguments.graphs * len(KINDS) * len(SPLITS) * DIVISIONS
-    rows = pd.DataFrame(tqdm(trainings(arguments.graphs), total=total))
+    total = arguments.graphs * len(CASES) * DIVISIONS
+    rows = pd.DataFrame(tqdm(trainings(range(arguments.graphs), CASES), total=total))
     write_csv(arguments.output / "correction_runs.csv", rows, digits=4)
     write_json(arguments.output / "correction.provenance.json", environment("cpu", 1))
 

@@ -19,9 +19,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from feddep.config import variants
 from feddep.reporting import markdown as md
-from feddep.reporting import statistics
 from feddep.reporting.frames import in_paper_order
-from feddep.reporting.labels import dataset_title, method_title, sees_more
+from feddep.reporting.labels import dataset_title, marked_title, method_title, sees_more
 
 ROOT = Path(__file__).resolve().parent.parent
 MINUS = "−"
@@ -117,12 +116,6 @@ class Tables:
         """The number of rows."""
         return len(self.rows(name, **where))
 
-    def ranks(self, *names: str) -> pd.DataFrame:
-        """Average ranks of methods over the graphs of several tables
-        (:func:`feddep.reporting.statistics.average_ranks`).
-        """
-        return statistics.average_ranks(pd.concat(map(self.read, names)))
-
     def grid(
         self,
         name: str,
@@ -173,11 +166,6 @@ def markdown(lines: list[list[str]]) -> str:
     return md.table(lines[0], lines[1:], numbers=True).rstrip()
 
 
-def marked_title(method: str) -> str:
-    """The title of a method, in italics if it uses more of the graph than FedAvg."""
-    return f"*{method_title(method)}*" if sees_more(method) else method_title(method)
-
-
 def _title(column: str, value: Any, titles: Mapping[Any, str] | None) -> str:
     if titles and value in titles:
         return titles[value]
@@ -198,7 +186,7 @@ def environment(tables: Tables) -> Environment:
         "ticked": "`{}`".format,
         "graph_title": lambda spelled: dataset_title(variants.base(spelled)),
     }
-    for name in ("rows", "value", "num", "diff", "span", "mean", "count", "ranks", "grid"):
+    for name in ("rows", "value", "num", "diff", "span", "mean", "count", "grid"):
         jinja.globals[name] = getattr(tables, name)
     jinja.globals |= {
         "cards_by_group": by_group(),

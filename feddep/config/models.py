@@ -231,6 +231,8 @@ class Study(Parameters):
     """what a grid ranks by: accuracy of the clients' `validation` nodes on their own, possibly
     mended, subgraphs, or of the same nodes on the global graph, classified as its test nodes are
     (`global_validation`)"""
+    studies: list[Name] = Field(default_factory=list)
+    """studies whose runs it has as well; kind `pooled` judges methods over the graphs of several"""
     search_seeds: Seeds | None = None
     """seeds of the runs that a study of the kind `tuned` chooses hyperparameters by"""
     splits: Entries | None = None

@@ -157,6 +157,7 @@ def forests(
     label: str,
     *,
     rules: Mapping[str, float] | None = None,
+    margin: float | None = None,
 ) -> Figure:
     """Numbers with their intervals, around a rule.  What is far from the others is a number at the
     edge of its panel.
@@ -170,6 +171,7 @@ def forests(
             (:data:`feddep.reporting.markdown.MARKS`); one that stalled sets no axis.
         label: of the axis.
         rules: by panel where its rule stands; without it at zero.
+        margin: half the width of a band around zero.
     """
     drawn = [
         (row, name, point)
@@ -189,6 +191,8 @@ def forests(
     with drawing.style():
         figure, axes = drawing.tiles(list(panels), 0.45 + high)
         for ax, (panel, rows) in zip(axes.flat, panels.items(), strict=False):
+            if margin is not None:
+                ax.axvspan(-margin, margin, color="#eeeeee", zorder=0)
             rule = 0.0 if rules is None else rules.get(panel)
             if rule is not None:
                 ax.axvline(

@@ -66,6 +66,11 @@ def sees_more(spelled: str) -> bool:
     )
 
 
+def marked_title(method: str) -> str:
+    """The title of a method, in italics if it uses more of the graph than FedAvg."""
+    return f"*{method_title(method)}*" if sees_more(method) else method_title(method)
+
+
 def distinguishing(spelled: Iterable[str]) -> dict[str, str]:
     """Of each name what tells it from the others: without the changes that all variants of its
     entry share.

@@ -4,7 +4,7 @@ them.
 
 import json
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -312,9 +312,9 @@ def over_seeds(rounds: pd.DataFrame, quantities: Sequence[str]) -> pd.DataFrame:
     return found.reset_index()
 
 
-def provenance(recorded: pd.DataFrame) -> str:
+def provenance(recorded: pd.DataFrame, margin: Mapping[str, Any]) -> str:
     """Where the numbers of a page come from, as a section of it: runs, seeds, dates, data, commits
-    and machines.
+    and machines; and when the margin of verdicts was declared.
     """
     first, last = (str(day)[:10] for day in (recorded["time"].min(), recorded["time"].max()))
     lines = [
@@ -327,6 +327,12 @@ def provenance(recorded: pd.DataFrame) -> str:
             f"{dataset_title(str(name))}: seeds {seeds}; data {', '.join(of['data'].unique())}"
         )
     lines += [f"{what}: {_counted(recorded[what])}" for what in ("commit", "machine")]
+    if margin["declared"]:
+        when = "before" if margin["declared"] <= first else "after"
+        lines.append(
+            f"margin ±{margin['accuracy']:g}, stricter ±{margin['strict']:g}, declared "
+            f"{margin['declared']}, {when} the runs began"
+        )
     return "## Provenance\n\n" + "".join(f"- {line}\n" for line in lines)
 
 

@@ -112,7 +112,7 @@ def contents(config: Config, files: Mapping[str, str] | None = None) -> dict[str
         "comparisons": tables["comparisons"][COMPARISONS],
         "effects": tables["comparisons"][EFFECTS],
     }
-    page = main_page.markdown(tables) + "\n" + load.provenance(recorded)
+    page = main_page.markdown(tables) + "\n" + load.provenance(recorded, config["margin"])
     return {
         **{f"{name}.csv": each for name, each in csv.items()},
         "page.md": page,

@@ -10,7 +10,7 @@ import pandas as pd
 from feddep.config import variants
 from feddep.reporting import published
 from feddep.reporting.frames import records
-from feddep.reporting.labels import changes_of, dataset_title, method_title
+from feddep.reporting.labels import changes_of, dataset_title, marked_title, method_title
 
 MARKS = {"stalled": "§", "unfinished": "‡"}
 """Marks of a number most of whose runs have a flaw; of two flaws the first counts."""
@@ -125,8 +125,10 @@ def cell(row: Mapping[str, Any], column: str) -> str:
     value, prefix = row[column], column.removesuffix("mean")
     if value is None:
         return ""
-    if column == "dataset" or column in ("method", "reference"):
-        return dataset_title(value) if column == "dataset" else method_title(value)
+    if column == "dataset":
+        return dataset_title(value)
+    if column in ("method", "reference"):
+        return marked_title(value) if "verdict" in row else method_title(value)
     if isinstance(value, str):  # of an option, whatever its name
         return value
     if column in _DIFFERENCES:

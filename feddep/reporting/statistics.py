@@ -41,8 +41,8 @@ Differences are paired by seed, and independent given the graph, whose random di
 draw; brackets: their 95 % t-interval; *won*: the share of seeds in which it is above 0. *Verdict*,
 on this graph: *equivalent*, the difference is within the margin by two one-sided t-tests (TOST);
 else *better* or *worse*, a paired t-test finds a difference; else *undecided*. All at 5 % after
-Holm's correction over the tests on a graph, apart for methods that use edges across clients, the
-whole graph or an oracle. *Strict*: at the stricter margin. *Seen with 80 %*: the difference that
+Holm's correction over the tests on a graph, apart for the methods in *italics*, which use edges
+across clients, the whole graph or an oracle. *Strict*: at the stricter margin. *Seen with 80 %*: the difference that
 these seeds would have shown with 80 % power at the level of Holm's first step. A difference most of
 whose runs stalled, or were *unfinished*, their best round among the last 5 %, enters no verdict.
 """
@@ -51,7 +51,10 @@ The graph is the unit; numbers of clients and partitions of one graph are averag
 verdict is left out. *Verdict*, on graphs like these: *equivalent*, the mean difference is within
 the margin by TOST over graphs; else *better* or *worse*, Wilcoxon's signed-rank test finds a
 difference; else *undecided*. *p, no gain*: of the one-sided test that the mean gain is below the
-margin. All after Holm's correction within a family of methods, as above. *Probable*: posterior
+margin. All at 5 % after Holm's correction, apart for the methods in *italics*, which use edges
+across clients, the whole graph or an oracle. *Strict*: at the stricter margin. *Won*: the share of graphs on which the
+difference is above 0. *Seen with 80 %*: the mean difference that a t-test over so many graphs would
+have shown with 80 % power at the level of Holm's first step. *Probable*: posterior
 probabilities that a method is better, equivalent and worse, by the Bayesian signed-rank test.
 """
 LOCAL = ("local_before", "local_after")

@@ -35,11 +35,7 @@ def test_pairs_share_setting_dataset_clients_and_seed() -> None:
 
 def test_compare_has_a_row_a_method_and_place() -> None:
     differences = {5: (0.01, 0.02, 0.03), 10: (0.10, 0.11, 0.09)}
-    runs = [
-        finished("fedavg", seed, 0.5, clients=m)
-        for m in differences
-        for seed in range(3)
-    ]
+    runs = [finished("fedavg", seed, 0.5, clients=m) for m in differences for seed in range(3)]
     runs += [
         finished("feddep", seed, 0.5 + differences[m][seed], clients=m)
         for m in differences

@@ -6,10 +6,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from scipy import stats
 
 from fabricated import (
     RAW,
-    RESPLITS,
     T_95_TWO_DEGREES,
     Finished,
     finished,
@@ -180,15 +180,31 @@ def test_paired_places_and_pooled_cells() -> None:
         ["feddep", "fedavg", n] for n in (1, 1, 1, 3)
     ]
     assert table["mean_difference"].tolist() == pytest.approx([0.01, 0.02, 0.03, 0.02])
-    half, p = T_95_TWO_DEGREES * 0.01 / math.sqrt(3), [two_sided_p(k / RESPLITS) for k in (1, 2, 3)]
-    # Cells are taken as independent.
-    assert table["p"].tolist() == pytest.approx([*p, two_sided_p(2 * math.sqrt(3))])
+    half = T_95_TWO_DEGREES * 0.01 / math.sqrt(3)
+    p = [two_sided_p(k * math.sqrt(3)) for k in (1, 2, 3)]
+    # Over all cells the seed is the unit: it has the same noise in each.
+    assert table["p"].tolist() == pytest.approx([*p, p[1]])
     assert [table["low"].iloc[-1], table["high"].iloc[-1]] == pytest.approx(
         [0.02 - half, 0.02 + half]
     )
-    assert table["p_holm"].iloc[2] == pytest.approx(4 * p[2])  # the smallest of all four
-    assert table["seeds"].fillna(0).tolist() == [3, 3, 3, 0]
-    assert not table["significant"].any()
+    # Two tests on Cora, one on CiteSeer, one over all cells.
+    assert table["p_holm"].tolist() == pytest.approx([p[0], 2 * p[1], p[2], p[1]])
+    assert table["seeds"].tolist() == [3, 3, 3, 3]
+    assert table["verdict"].tolist() == ["undecided", "undecided", "better", "undecided"]
+
+
+def test_cells_are_pooled_over_the_seeds_that_all_have() -> None:
+    runs = []
+    for dataset, gains in (("cora", (0.01, 0.02, 0.03, 0.5)), ("citeseer", (0.03, 0.05, 0.04))):
+        for seed, gain in enumerate(gains):
+            runs.append(finished("fedavg", seed, 0.5, dataset=dataset))
+            runs.append(finished("feddep", seed, 0.5 + gain, dataset=dataset))
+    pooled = paired.tables(study(*runs))["table"].iloc[-1]
+    assert (pooled["cells"], pooled["seeds"]) == (2, 3)
+    expected = stats.ttest_1samp([0.02, 0.035, 0.035], 0).confidence_interval()
+    assert [pooled["mean_difference"], pooled["low"], pooled["high"]] == pytest.approx(
+        [0.03, *expected]
+    )
 
 
 @pytest.mark.parametrize("alike", [True, False])
@@ -216,7 +232,7 @@ def test_the_baseline_is_what_comes_first_and_something_must_pair() -> None:
     )["table"]
     assert set(table["reference"]) == {"feddep,depth=1"}
     assert table["method"].tolist() == ["fedavg", "feddep"]
-    assert table[["p", "significant"]].isna().all(axis=None)
+    assert table[["p", "p_holm"]].isna().all(axis=None)
     with pytest.raises(DataError):
         paired.tables(study(finished("fedavg", 0, 0.5), finished("feddep", 1, 0.5)))
 
@@ -269,7 +285,7 @@ def test_every_difference_of_a_headroom(own_rounds: int) -> None:
     assert [found[f"{name}_mean"] for name in headroom.DIFFERENCES] == pytest.approx(
         [0.10, 0.06, 0.04, 0.05, 0.03, 0.02]
     )
-    half = T_95_TWO_DEGREES * 0.01 * RESPLITS
+    half = T_95_TWO_DEGREES * 0.01 / math.sqrt(3)
     assert [found["gap_low"], found["gap_high"], found["gap_seeds"]] == pytest.approx(
         [0.10 - half, 0.10 + half, 3]
     )
@@ -342,7 +358,7 @@ def cell(**where: Any) -> list[Finished]:
 
 def test_headroom_gain_and_share_of_a_recovery() -> None:
     tables = recovery.tables(study(*cell()))
-    half = T_95_TWO_DEGREES * 0.01 * RESPLITS
+    half = T_95_TWO_DEGREES * 0.01 / math.sqrt(3)
     for evaluation, less in (("global", 0.0), ("local", 0.1)):
         found = row(tables["cells"], evaluation=evaluation)
         assert [found[f"headroom_{part}"] for part in ("mean", "low", "high")] == pytest.approx(
@@ -355,8 +371,8 @@ def test_headroom_gain_and_share_of_a_recovery() -> None:
         assert [feddep["mean"], feddep["gain"], feddep["share"]] == pytest.approx(
             [0.83 - less, 0.03, 0.5]
         )
-        # Four equal tests, two methods and two evaluations.
-        assert feddep["p_holm"] == pytest.approx(4 * feddep["p"])
+        # Two equal tests, one an evaluation; FedGCN uses edges across clients.
+        assert feddep["p_holm"] == pytest.approx(2 * feddep["p"])
         assert row(tables["table"], evaluation=evaluation, method="fedgcn")[
             "share"
         ] == pytest.approx(-0.5)
@@ -375,7 +391,7 @@ def test_the_summary_of_a_recovery_is_over_cells_with_headroom() -> None:
     feddep, fedgcn = (
         row(tables["summary"], evaluation="local", method=name) for name in ("feddep", "fedgcn")
     )
-    assert (feddep["cells"], feddep["significant"], fedgcn["cells"], fedgcn["significant"]) == (
+    assert (feddep["cells"], feddep["better"], fedgcn["cells"], fedgcn["better"]) == (
         2,
         2,
         1,

@@ -66,7 +66,7 @@ def contents(config: "Config", name: str) -> dict[str, Any]:
         module.SHOWS,
         f"![{title}](figure.svg)",
         body,
-        load.provenance(study.recorded),
+        load.provenance(study.recorded, study.margin),
     ]
     by_area = study.runs["setting"].str.contains("metric=roc_auc", regex=False)
     if by_area.any():

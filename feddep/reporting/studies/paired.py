@@ -191,4 +191,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             "mean": row["mean_difference"],
         }
     label = f"test accuracy less that of {titles[names[references[0]]]}, mean and 95 % interval"
-    return figures.forests(f"{statistics.counted(table)}\n{study.title}", drawn, label)
+    return figures.forests(
+        f"{statistics.counted(table)}\n{study.title}",
+        drawn,
+        label,
+        margin=study.margin["accuracy"],
+    )

@@ -173,4 +173,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     by_area = study.runs["setting"].str.contains("metric=roc_auc", regex=False).any()
     measure = "test accuracy, or area under the ROC curve," if by_area else "test accuracy"
     label = f"{measure} less that of {method_title(reference)}, mean and 95 % interval"
-    return figures.forests(f"{statistics.counted(table)}\n{study.title}", drawn, label)
+    return figures.forests(
+        f"{statistics.counted(table)}\n{study.title}",
+        drawn,
+        label,
+        margin=study.margin["accuracy"],
+    )
