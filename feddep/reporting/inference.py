@@ -94,10 +94,12 @@ def region_probabilities(differences: Any, margin: float) -> tuple[float, float,
     margin, by the Bayesian signed-rank test.
 
     Benavoli, Corani, Mangili, Zaffalon and Ruggeri, "A Bayesian Wilcoxon signed-rank test based on
-    the Dirichlet process" (ICML 2014): weights of the differences, and of one prior difference of 0
-    with weight 0.5, are drawn from a Dirichlet distribution; a draw is of the region that has the
-    most of the weighted means of two.
+    the Dirichlet process" (ICML 2014).  Weights of the differences, and of one prior difference of
+    0 with weight 0.5, are drawn from a Dirichlet distribution; a draw is of the region that has the
+    most of the weighted means of two.  NaN with fewer than :data:`MIN_PAIRS`.
     """
+    if len(differences) < MIN_PAIRS:
+        return math.nan, math.nan, math.nan
     values = np.append(0.0, differences)
     prior = np.append(0.5, np.ones(len(values) - 1))
     weights = np.random.default_rng(0).dirichlet(prior, DRAWS)

@@ -312,9 +312,9 @@ def over_seeds(rounds: pd.DataFrame, quantities: Sequence[str]) -> pd.DataFrame:
     return found.reset_index()
 
 
-def provenance(recorded: pd.DataFrame, margin: Mapping[str, Any]) -> str:
+def provenance(recorded: pd.DataFrame, margin: Mapping[str, Any] | None = None) -> str:
     """Where the numbers of a page come from, as a section of it: runs, seeds, dates, data, commits
-    and machines; and when the margin of verdicts was declared.
+    and machines; and when the margin of its verdicts was declared.
     """
     first, last = (str(day)[:10] for day in (recorded["time"].min(), recorded["time"].max()))
     lines = [
@@ -327,7 +327,7 @@ def provenance(recorded: pd.DataFrame, margin: Mapping[str, Any]) -> str:
             f"{dataset_title(str(name))}: seeds {seeds}; data {', '.join(of['data'].unique())}"
         )
     lines += [f"{what}: {_counted(recorded[what])}" for what in ("commit", "machine")]
-    if margin["declared"]:
+    if margin and margin["declared"]:
         when = "before" if margin["declared"] <= first else "after"
         lines.append(
             f"margin ±{margin['accuracy']:g}, stricter ±{margin['strict']:g}, declared "

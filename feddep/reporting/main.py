@@ -98,8 +98,10 @@ def contents(config: Config, files: Mapping[str, str] | None = None) -> dict[str
         "partitions": partitions(statistics_of_partitions(config, files or {})),
     }
     tables["graphs"] = pd.concat(
-        statistics.on_graphs(of, config["margin"]).assign(setting=setting)
-        for setting, of in tables["comparisons"].groupby("setting", sort=False)
+        statistics.on_graphs(
+            tables["comparisons"].query("setting == @name"), config["margin"]
+        ).assign(setting=name)
+        for name in dict.fromkeys(tables["accuracy"]["setting"])
     )
     history = load.curves(config, planned, table)
     figures: dict[str, Figure] = {"partitions": main_figures.partitions(tables["partitions"])}

@@ -42,20 +42,22 @@ draw; brackets: their 95 % t-interval; *won*: the share of seeds in which it is 
 on this graph: *equivalent*, the difference is within the margin by two one-sided t-tests (TOST);
 else *better* or *worse*, a paired t-test finds a difference; else *undecided*. All at 5 % after
 Holm's correction over the tests on a graph, apart for the methods in *italics*, which use edges
-across clients, the whole graph or an oracle. *Strict*: at the stricter margin. *Seen with 80 %*: the difference that
-these seeds would have shown with 80 % power at the level of Holm's first step. A difference most of
-whose runs stalled, or were *unfinished*, their best round among the last 5 %, enters no verdict.
+across clients, the whole graph or an oracle. *Strict*: at the stricter margin. *Seen with 80 %*:
+the difference that these seeds would have shown with 80 % power at the level of Holm's first step.
+A difference most of whose runs stalled, or were *unfinished*, their best round among the last 5 %,
+enters no verdict.
 """
 HOW_POOLED = """\
 The graph is the unit; numbers of clients and partitions of one graph are averaged, and what has no
-verdict is left out. *Verdict*, on graphs like these: *equivalent*, the mean difference is within
-the margin by TOST over graphs; else *better* or *worse*, Wilcoxon's signed-rank test finds a
-difference; else *undecided*. *p, no gain*: of the one-sided test that the mean gain is below the
+verdict there is left out. *Verdict*, on graphs like these: *equivalent*, the mean difference is
+within the margin by TOST over graphs; else *better* or *worse*, Wilcoxon's signed-rank test finds a
+difference; else *undecided*. *p, no gain*: of the one-sided t-test that the mean gain is below the
 margin. All at 5 % after Holm's correction, apart for the methods in *italics*, which use edges
-across clients, the whole graph or an oracle. *Strict*: at the stricter margin. *Won*: the share of graphs on which the
-difference is above 0. *Seen with 80 %*: the mean difference that a t-test over so many graphs would
-have shown with 80 % power at the level of Holm's first step. *Probable*: posterior
-probabilities that a method is better, equivalent and worse, by the Bayesian signed-rank test.
+across clients, the whole graph or an oracle. *Strict*: at the stricter margin. *Won*: the share of
+graphs on which the difference is above 0. *Seen with 80 %*: the mean difference that a t-test over
+so many graphs would have shown with 80 % power at the level of Holm's first step. *Probable*:
+posterior probabilities that a method is better, equivalent and worse, by the Bayesian signed-rank
+test.
 """
 LOCAL = ("local_before", "local_after")
 MEANS = ("validation", *LOCAL, "best_round", *FLAWS, "bytes", "seconds", "seconds_before")
@@ -204,23 +206,26 @@ def on_graphs(table: pd.DataFrame, margin: Mapping[str, Any]) -> pd.DataFrame:
     sound = table[(flaws(table) == "") & table["mean_difference"].notna()]
     graph = sound["dataset"].map(variants.base)
     means = sound.groupby(["method", graph], sort=False)["mean_difference"].mean()
-    rows = []
-    for method, values in means.groupby("method", sort=False):
-        better, equivalent, worse = inference.region_probabilities(values, margin["accuracy"])
-        rows.append(
-            {
-                "method": method,
-                "graphs": len(values),
-                **tested(values, margin),
-                "p_holm": inference.wilcoxon(values),
-                "probable_better": better,
-                "probable_equivalent": equivalent,
-                "probable_worse": worse,
-                **dict.fromkeys(FLAWS, 0.0),
-            }
-        )
-    found = pd.DataFrame(rows).sort_values("mean_difference", ascending=False, kind="stable")
-    return _corrected(found.reset_index(drop=True), found["graphs"], [])
+    rows = [
+        {
+            "method": method,
+            "graphs": len(values),
+            **tested(values, margin),
+            "p_holm": inference.wilcoxon(values),
+            **_probable(values, margin),
+            **dict.fromkeys(FLAWS, 0.0),
+        }
+        for method, values in means.groupby("method", sort=False)
+    ]
+    columns = ["method", "graphs", *tested([], margin), "p_holm", *_probable([], margin), *FLAWS]
+    found = pd.DataFrame(rows, columns=columns)
+    found = found.sort_values("mean_difference", ascending=False, kind="stable", ignore_index=True)
+    return _corrected(found, found["graphs"], [])
+
+
+def _probable(values: Any, margin: Mapping[str, Any]) -> dict[str, float]:
+    found = inference.region_probabilities(values, margin["accuracy"])
+    return {f"probable_{word}": p for word, p in zip(DECIDED, found, strict=True)}
 
 
 def _corrected(table: pd.DataFrame, units: pd.Series, by: list[pd.Series]) -> pd.DataFrame:

@@ -116,6 +116,7 @@ def test_region_probabilities_against_plain_draws() -> None:
 
 
 def test_regions_of_clear_cases() -> None:
+    assert all(map(math.isnan, inference.region_probabilities([0.05, 0.05], 0.01)))
     assert inference.region_probabilities([0.05] * 9, 0.01)[0] > 0.99
     assert inference.region_probabilities([0.001] * 9, 0.01)[1] == 1
     assert inference.region_probabilities([-0.05] * 9, 0.01)[2] > 0.99

@@ -16,12 +16,14 @@ from fabricated import (
     publish,
     row,
     study,
+    table,
     two_sided_p,
 )
 from feddep.config.loading import validate
+from feddep.experiment import plan
 from feddep.reporting import output, studies
-from feddep.reporting.load import Study
-from feddep.reporting.studies import paired, sweep, tuned
+from feddep.reporting.load import Study, assemble
+from feddep.reporting.studies import paired, pooled, sweep, tuned
 from feddep.utils.errors import ConfigError, DataError
 from studies.feddep.kinds import grid, headroom, recovery
 
@@ -506,6 +508,7 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
         }
     ],
     "tuned": [{**FEW, "methods": {"fedavg": {}, "feddep": {}}}],
+    "pooled": [],
     "reproduction": [{**FEW, "methods": {"fedavg": {}, "global": {}}}],
 }
 
@@ -515,17 +518,17 @@ FURTHER_TABLES = {
     "grid": ["main_effects"],
     "recovery": ["cells", "summary"],
     "tuned": ["choices"],
+    "pooled": ["with_flawed"],
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", studies.available())
 def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) -> None:
-    options = {"search_seeds": [0]} if kind == "tuned" else {}
-    raw = {
-        **RAW,
-        "studies": [{"name": "one", "kind": kind, "title": "One", "runs": BLOCKS[kind], **options}],
-    }
+    tuned: dict[str, Any] = {"kind": "tuned", "runs": BLOCKS["tuned"], "search_seeds": [0]}
+    options = {"tuned": tuned, "pooled": {"studies": ["other"]}}.get(kind, {})
+    one = {"name": "one", "kind": kind, "title": "One", "runs": BLOCKS[kind], **options}
+    raw = {**RAW, "studies": [one, {**tuned, "name": "other"}]}
     judged = {
         "validation_after": 0.5,
         "local_after": 0.6,
@@ -559,6 +562,48 @@ def test_curves_have_a_row_a_round(tmp_path: Path) -> None:
     found = studies.contents(publish(tmp_path, raw, seconds=3.0), "one")
     assert found["table.csv"]["total_seconds"].tolist() == [3.0] * 3
     assert len(found["rounds.csv"]) == 3 * 4
+
+
+def test_pooled_runs_are_the_final_ones_of_the_studies() -> None:
+    runs = []
+    for k, dataset in enumerate(("cora", "citeseer", "pubmed")):
+        for seed in (0, 1, 2, 9):
+            gain = 0.5 if seed == 9 else 0.01 * (k + 1)
+            runs.append(finished("fedavg", seed, 0.4, dataset=dataset))
+            runs.append(finished("fedper", seed, 0.4 + gain, dataset=dataset, best_round=4 - k % 2))
+    raw = {**RAW, "datasets": {"cora": {}, "citeseer": {}, "pubmed": {}}}
+    config = validate(
+        {
+            **raw,
+            "studies": [
+                {"name": "made_up", "kind": "pooled", "studies": ["other"]},
+                {"name": "other", "kind": "tuned", "search_seeds": [9], "runs": [{}]},
+            ],
+        }
+    )
+    made = assemble(config, "made_up", [run(config) for run, _ in runs], table(runs))
+    found = pooled.tables(made)
+    # On Cora and PubMed FedPer is unfinished.
+    sound, every = (found[name].iloc[0] for name in ("table", "with_flawed"))
+    assert (sound["graphs"], every["graphs"]) == (1, 3)
+    assert [sound["mean_difference"], every["mean_difference"]] == pytest.approx([0.02, 0.02])
+    assert math.isnan(sound["low"])
+    expected = stats.ttest_1samp([0.01, 0.02, 0.03], 0).confidence_interval()
+    assert [every["low"], every["high"]] == pytest.approx([*expected])
+
+
+def test_a_study_has_the_runs_of_the_studies_that_it_names() -> None:
+    blocks = [{**FEW, "methods": {name: {}}} for name in ("fedavg", "fedper", "fedprox")]
+    one, two, three = (
+        {"name": name, "kind": "sweep", "runs": [block]}
+        for name, block in zip(("one", "two", "three"), blocks, strict=True)
+    )
+    config = validate({**RAW, "studies": [{**three, "studies": ["one", "two", "one"]}, one, two]})
+    runs = [plan.study_runs(config, name) for name in ("one", "two", "three")]
+    assert [run.method.name for run in runs[2]] == ["fedavg"] * 3 + ["fedper"] * 3 + ["fedprox"] * 3
+    assert runs[2][:6] == runs[0] + runs[1]
+    with pytest.raises(ConfigError, match=r"studies\.three\.studies .*two"):
+        validate({**RAW, "studies": [{**three, "studies": ["twoo"]}, one, two]})
 
 
 @pytest.mark.parametrize(("kind", "nearest"), [("swep", "sweep"), ("pared", "paired")])

@@ -35,15 +35,15 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     differences = tuned.compared(study, final)
     every = differences.assign(**dict.fromkeys(statistics.FLAWS, 0.0))
     return {
-        "table": statistics.on_graphs(differences, study.margin),
-        "with_flawed": statistics.on_graphs(every, study.margin),
+        name: statistics.on_graphs(of, study.margin).assign(reference=of["reference"].iloc[0])
+        for name, of in (("table", differences), ("with_flawed", every))
     }
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """Both tables."""
     sound, every = (md.shown(table, statistics.POOLED, []) for table in tables.values())
-    reference = method_title(study.entry["options"]["reference"])
+    reference = method_title(tables["table"]["reference"].iloc[0])
     return (
         f"Differences are from {reference}, of {', '.join(study.entry['studies'])}.\n\n{sound}\n"
         "## With stalled and unfinished runs\n\nThe same of all runs, those included that enter no "
@@ -60,7 +60,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         }
         for row in records(table)
     }
-    reference = method_title(study.entry["options"]["reference"])
+    reference = method_title(tables["table"]["reference"].iloc[0])
     return figures.forests(
         f"{statistics.counted(table)}\n{study.title}",
         {"": rows},
