@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from feddep.config import variants
 from feddep.reporting import markdown as md
+from feddep.reporting import statistics
 from feddep.reporting.frames import in_paper_order
 from feddep.reporting.labels import dataset_title, marked_title, method_title, sees_more
 
@@ -116,6 +117,10 @@ class Tables:
         """The number of rows."""
         return len(self.rows(name, **where))
 
+    def verdicts(self, name: str, **where: Any) -> str:
+        """How many differences have each verdict, such as ``2 worse, 7 undecided``."""
+        return statistics.counted(self.rows(name, **where)).partition(": ")[2]
+
     def grid(
         self,
         name: str,
@@ -186,7 +191,7 @@ def environment(tables: Tables) -> Environment:
         "ticked": "`{}`".format,
         "graph_title": lambda spelled: dataset_title(variants.base(spelled)),
     }
-    for name in ("rows", "value", "num", "diff", "span", "mean", "count", "grid"):
+    for name in ("rows", "value", "num", "diff", "span", "mean", "count", "verdicts", "grid"):
         jinja.globals[name] = getattr(tables, name)
     jinja.globals |= {
         "cards_by_group": by_group(),
