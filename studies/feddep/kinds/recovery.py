@@ -128,7 +128,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
             f"{REFERENCE} and {BOUND}"
         )
     columns = ["evaluation", "dataset", *options, "clients", *_COLUMNS]
-    table = statistics.judged(pd.DataFrame(rows))[columns]
+    table = statistics.judged(pd.DataFrame(rows)) if rows else pd.DataFrame()
+    table = table.reindex(columns=columns)
     return {"cells": pd.DataFrame(cells), "table": table, "summary": _summary(table)}
 
 
