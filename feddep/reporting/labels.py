@@ -66,6 +66,15 @@ def sees_more(spelled: str) -> bool:
     )
 
 
+def family(spelled: str) -> str:
+    """Methods that tests are corrected over together: those that see no more than FedAvg, those
+    that :func:`sees_more` names; and Local, the control that is known to lose, by itself.
+    """
+    if variants.base(spelled) == "local":
+        return "control"
+    return "more" if sees_more(spelled) else "candidates"
+
+
 def marked_title(method: str) -> str:
     """The title of a method, in italics if it uses more of the graph than FedAvg."""
     return f"*{method_title(method)}*" if sees_more(method) else method_title(method)

@@ -15,7 +15,7 @@ import pandas as pd
 
 from feddep.config import variants
 from feddep.reporting import inference
-from feddep.reporting.labels import sees_more
+from feddep.reporting.labels import family
 
 REFERENCE = "fedavg"
 BOUND = "fedavg_oracle"
@@ -42,10 +42,10 @@ draw; brackets: their 95 % t-interval; *won*: the share of seeds in which it is 
 on this graph: *equivalent*, the difference is within the margin by two one-sided t-tests (TOST);
 else *better* or *worse*, a paired t-test finds a difference; else *undecided*. All at 5 % after
 Holm's correction over the tests on a graph, apart for the methods in *italics*, which use edges
-across clients, the whole graph or an oracle. *Strict*: at the stricter margin. *Seen with 80 %*:
-the difference that these seeds would have shown with 80 % power at the level of Holm's first step.
-A difference most of whose runs stalled, or were *unfinished*, their best round among the last 5 %,
-enters no verdict.
+across clients, the whole graph or an oracle, and for Local, the control. *Strict*: at the stricter
+margin. *Seen with 80 %*: the difference that these seeds would have shown with 80 % power at the
+level of Holm's first step. A difference most of whose runs stalled, or were *unfinished*, their
+best round among the last 5 %, enters no verdict.
 """
 HOW_POOLED = """\
 The graph is the unit; numbers of clients and partitions of one graph are averaged, and what has no
@@ -53,11 +53,11 @@ verdict there is left out. *Verdict*, on graphs like these: *equivalent*, the me
 within the margin by TOST over graphs; else *better* or *worse*, Wilcoxon's signed-rank test finds a
 difference; else *undecided*. *p, no gain*: of the one-sided t-test that the mean gain is below the
 margin. All at 5 % after Holm's correction, apart for the methods in *italics*, which use edges
-across clients, the whole graph or an oracle. *Strict*: at the stricter margin. *Won*: the share of
-graphs on which the difference is above 0. *Seen with 80 %*: the mean difference that a t-test over
-so many graphs would have shown with 80 % power at the level of Holm's first step. *Probable*:
-posterior probabilities that a method is better, equivalent and worse, by the Bayesian signed-rank
-test.
+across clients, the whole graph or an oracle, and for Local, the control. *Strict*: at the stricter
+margin. *Won*: the share of graphs on which the difference is above 0. *Seen with 80 %*: the mean
+difference that a t-test over so many graphs would have shown with 80 % power at the level of Holm's
+first step. *Probable*: posterior probabilities that a method is better, equivalent and worse, by
+the Bayesian signed-rank test.
 """
 LOCAL = ("local_before", "local_after")
 MEANS = ("validation", *LOCAL, "best_round", *FLAWS, "bytes", "seconds", "seconds_before")
@@ -234,7 +234,7 @@ def _corrected(table: pd.DataFrame, units: pd.Series, by: list[pd.Series]) -> pd
     """
     flawed = flaws(table)
     tests = table[TESTS].astype(float).mask(flawed != "")
-    families = tests.groupby([*by, table["method"].map(sees_more)], dropna=False)
+    families = tests.groupby([*by, table["method"].map(family)], dropna=False)
     counts = families["p_holm"].transform("count").clip(lower=1)
     table = table.assign(
         detectable=list(map(inference.detectable, table["std_difference"], units, counts)),
