@@ -6,7 +6,6 @@ define (datasets, settings, methods), and lists choose (clients, seeds, tables, 
 """
 
 from collections.abc import Sequence
-from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -208,8 +207,8 @@ class Margin(Parameters):
     """two methods that differ by less are *equivalent*"""
     strict: Fraction = 0.005
     """a stricter margin, by which pages judge as well"""
-    declared: date | None = None
-    """when both were declared; pages say whether their runs are of before"""
+    declared: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
+    """the day when both were declared, in quotes; pages say whether their runs are of before"""
 
 
 class Study(Parameters):
