@@ -18,7 +18,7 @@ CAPTIONED_STUDY = {
 
 
 rule main_tables:
-    """Every number beside the published one, and comparisons, ranks, costs and partitions."""
+    """Every number beside the published one, and comparisons, costs and partitions."""
     message: "Write the main tables"
     input:
         lambda wildcards: results_of(plan.runs(config)),
