@@ -141,6 +141,12 @@ def validate(raw: Any) -> Config:
     _check_tables(config)
     _check_by_dataset(config)
     for name, study in config["studies"].items():
+        for other in study["studies"]:
+            if other not in config["studies"]:
+                raise ConfigError(
+                    f"studies.{name}.studies names {other}, which is no study of the "
+                    f"configuration; {nearest(other, config['studies'])}"
+                )
         _check_blocks(config, f"studies.{name}.runs", study["runs"])
     return config
 

@@ -200,6 +200,17 @@ class Table(Parameters):
     """its datasets; `null`: every entry of `datasets`"""
 
 
+class Margin(Parameters):
+    """Differences of accuracy that count as none.  *Not in the key.*"""
+
+    accuracy: Fraction = 0.01
+    """two methods that differ by less are *equivalent*"""
+    strict: Fraction = 0.005
+    """a stricter margin, by which pages judge as well"""
+    declared: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
+    """the day when both were declared, in quotes; pages say whether their runs are of before"""
+
+
 class Study(Parameters):
     """A question beside the main tables: a file of a folder of `studies/`, with a table and a
     figure of its own in `results/NAME/`.
@@ -219,6 +230,8 @@ class Study(Parameters):
     """what a grid ranks by: accuracy of the clients' `validation` nodes on their own, possibly
     mended, subgraphs, or of the same nodes on the global graph, classified as its test nodes are
     (`global_validation`)"""
+    studies: list[Name] = Field(default_factory=list)
+    """studies whose runs it has as well; kind `pooled` judges methods over the graphs of several"""
     search_seeds: Seeds | None = None
     """seeds of the runs that a study of the kind `tuned` chooses hyperparameters by"""
     splits: Entries | None = None
@@ -264,6 +277,8 @@ class Configuration(Plugins):
     machine and thread count"""
     memory: Memory = Memory()
     """memory of jobs"""
+    margin: Margin = Margin()
+    """which differences count as none, declared before runs are made"""
     datasets: Annotated[dict[Name, Dataset], Field(min_length=1)]
     """graphs by name, each with its options (`{}` for the defaults); a name that is no known
     dataset needs `path` or `synthetic`"""

@@ -136,8 +136,12 @@ def runs(config: Config) -> list[Run]:
 
 @cache
 def study_runs(config: Config, study: str) -> list[Run]:
-    """Every run of a study, each once, in the order of its keys."""
-    return _runs_of(config, config["studies"][study]["runs"])
+    """Every run of a study, those of the studies that it names first, each once, in the order of
+    its keys.
+    """
+    entry = config["studies"][study]
+    named = [run for name in entry["studies"] for run in study_runs(config, name)]
+    return list(dict.fromkeys([*named, *_runs_of(config, entry["runs"])]))
 
 
 def all_runs(config: Config) -> list[Run]:

@@ -93,7 +93,16 @@ def test_default_yaml_spells_out_the_defaults():
     assert set(full) == set(Configuration.model_fields) - {"plugins"}
     short = {
         key: full[key]
-        for key in ("datasets", "clients", "seeds", "settings", "methods", "tables", "studies")
+        for key in (
+            "datasets",
+            "clients",
+            "seeds",
+            "settings",
+            "methods",
+            "tables",
+            "studies",
+            "margin",
+        )
     }
     assert validate(short) == validate(full)
 

@@ -3,12 +3,12 @@
 from feddep.config.loading import main_tables
 
 MAIN = f"{OUTPUT}/main"
-TABLES = ["accuracy", "comparisons", "effects", "ranks", "costs", "partitions"]
+TABLES = ["accuracy", "comparisons", "effects", "graphs", "costs", "partitions"]
 # Those without code of their own.
 STUDIES = [name for name, study in config["studies"].items() if not plan.has_code(study["kind"])]
 FIGURES = ["partitions"]
 for setting in main_tables(config):
-    FIGURES += [f"{kind}_{setting}" for kind in ("accuracy", "curves", "ranks")]
+    FIGURES += [f"{kind}_{setting}" for kind in ("accuracy", "curves")]
 CAPTIONED = {"caption": "../report/main.rst", "category": "Main tables"}
 CAPTIONED_STUDY = {
     "caption": "../report/study.rst",
@@ -18,7 +18,7 @@ CAPTIONED_STUDY = {
 
 
 rule main_tables:
-    """Every number beside the published one, and comparisons, ranks, costs and partitions."""
+    """Every number beside the published one, and comparisons, costs and partitions."""
     message: "Write the main tables"
     input:
         lambda wildcards: results_of(plan.runs(config)),
@@ -30,6 +30,7 @@ rule main_tables:
     log: f"{CACHE}/logs/main.log"
     params:
         key=lambda wildcards: keys_of(plan.runs(config)),
+        margin=config["margin"],
         facts={**facts_of("graphs"), **facts_of("partitions")},
     resources:
         mem_mb=config["memory"]["tables"],
@@ -50,6 +51,7 @@ rule study:
     params:
         key=lambda wildcards: keys_of(plan.study_runs(config, wildcards.study)),
         options=lambda wildcards: config["studies"][wildcards.study],
+        margin=config["margin"],
     resources:
         mem_mb=config["memory"]["tables"],
     script: "../scripts/study.py"
