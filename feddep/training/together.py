@@ -103,7 +103,9 @@ class Together:
     def _stack(self, questions: Sequence[Any]) -> tuple[StackedModels, StackedGraphs]:
         return (
             self._models(tuple(each.model for each in questions)),
-            self._graphs(tuple(each.evaluator for each in questions)),
+            self._graphs(
+                tuple((each.evaluator.features, each.evaluator.adjacency) for each in questions)
+            ),
         )
 
     @torch.no_grad()
@@ -170,7 +172,9 @@ class Together:
         """Cross-entropy of each model, from the inputs of the last layer on, and the gradients of
         all layers.
         """
-        nodes, labels, shares = self._trained(graphs, tuple(learners))
+        nodes, labels, shares = self._trained(
+            graphs, tuple((each.nodes, each.labels) for each in learners)
+        )
         logits = computed.head(nodes)
         found = log_softmax(logits, 1)
         losses = [nll_loss(found[part], labels[part, 0]) for part in nodes.parts]
@@ -205,10 +209,10 @@ def _joint(optimizers: Sequence[Any]) -> torch.optim.Optimizer:
     return joint
 
 
-def _graphs(evaluators: Sequence[Evaluator]) -> StackedGraphs:
-    """The graphs of evaluators."""
-    features: list[Any] = [each.features for each in evaluators]
-    return StackedGraphs(features, [each.adjacency for each in evaluators])
+def _graphs(matrices: Sequence[tuple[SparseMatrix, SparseMatrix]]) -> StackedGraphs:
+    """The graphs of evaluators, given by features and adjacency."""
+    features, adjacencies = zip(*matrices, strict=True)
+    return StackedGraphs(features, adjacencies)
 
 
 def _evaluated(
@@ -220,18 +224,16 @@ def _evaluated(
 
 
 def _trained(
-    graphs: StackedGraphs, learners: Sequence[FullBatchLearner]
+    graphs: StackedGraphs, sets: Sequence[tuple[Tensor, Tensor]]
 ) -> tuple[StackedNodes, Tensor, Tensor]:
-    """Training nodes, their classes, shape (k, 1), and what the gradient of a mean over their
-    graph's has there, the same shape.
+    """Training nodes, from each graph's with their classes: all of them, their classes, shape
+    (k, 1), and what the gradient of a mean over their graph's has there, the same shape.
     """
-    nodes = graphs.nodes.restrict([each.nodes.cpu().numpy() for each in learners])
-    shares = [
-        each.labels.new_ones(each.size, dtype=torch.float32).div_(-each.size) for each in learners
-    ]
+    nodes, labels = zip(*sets, strict=True)
+    shares = [each.new_ones(len(each), dtype=torch.float32).div_(-len(each)) for each in labels]
     return (
-        nodes,
-        torch.cat([each.labels for each in learners]).unsqueeze(1),
+        graphs.nodes.restrict([each.cpu().numpy() for each in nodes]),
+        torch.cat(labels).unsqueeze(1),
         torch.cat(shares).unsqueeze(1),
     )
 
