@@ -22,6 +22,7 @@ from feddep.reporting import load
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
 from feddep.reporting.studies import tuned
+from feddep.training.summary import summary
 from feddep.utils.errors import ConfigError, DivergenceError, nearest
 from feddep.utils.progress import track
 
@@ -106,7 +107,8 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
             diverged.add(run)
             continue
         known = {"data_fingerprint": graph.fingerprint, "seconds_before": {}}
-        training_stages.record(config, run, result, known, time.perf_counter() - start, file)
+        measured, seconds = summary(result), time.perf_counter() - start
+        training_stages.record(config, run, measured, known, seconds, file)
     return [run for run in wanted if run not in diverged]
 
 

@@ -142,6 +142,8 @@ def validate(raw: Any) -> Config:
     _check_by_dataset(config)
     for name, study in config["studies"].items():
         _check_blocks(config, f"studies.{name}.runs", study["runs"])
+        if study["search"]:
+            _check_search(f"studies.{name}", study, config["seeds"])
     return config
 
 
@@ -170,7 +172,22 @@ def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
         study = dict(given)
     axes = {axis: study.pop(axis, None) for axis in ("splits", "partitions")}
     study["runs"] = [_given({**axes, **_given(block)}) for block in study["runs"]]
+    if study["search"]:
+        study["search"] |= _given(axes)
     return study
+
+
+def _check_search(path: str, study: Mapping[str, Any], seeds: Sequence[int]) -> None:
+    """Make sure that a search is all of its study, and chooses by none of its final seeds."""
+    if study["runs"]:
+        raise ConfigError(f"{path} has search and runs; one of them is allowed")
+    search = study["search"]
+    search["seeds"] = search["seeds"] or seeds
+    if common := set(search["search_seeds"]) & set(search["seeds"]):
+        raise ConfigError(
+            f"{path}.search has {', '.join(map(str, sorted(common)))} in search_seeds and in "
+            "seeds; a seed may be in one of them"
+        )
 
 
 def _given(block: Mapping[str, Any]) -> dict[str, Any]:

@@ -200,6 +200,32 @@ class Table(Parameters):
     """its datasets; `null`: every entry of `datasets`"""
 
 
+class Search(Parameters):
+    """Hyperparameters of methods, chosen on each dataset by validation among equally many trials.
+    The first seed of ``search_seeds`` has all trials, the others the best four.
+    """
+
+    setting: Text
+    """the setting, with its own values among the trials; the protocol of its name says what else
+    is tried (`PROTOCOLS` in `feddep/training/config.py`)"""
+    datasets: Names
+    """its datasets"""
+    methods: list[Name] = Field(min_length=1)
+    """its methods; each declares what is tried of its parameters"""
+    clients: ClientCount = 10
+    """number of clients M"""
+    trials: Annotated[int, Field(ge=2, le=10**4)] = 16
+    """trials a method and dataset; the values without a search, those that its authors publish, and
+    those with which it is FedAvg are always among them"""
+    seed: Seed = 0
+    """seed of the draw of trials"""
+    search_seeds: Seeds = Field(default=[20, 21, 22])
+    """seeds of the trials: the first of all, the others of the best four"""
+    seeds: Seeds | None = None
+    """seeds of the runs of what was chosen; `null`: the key `seeds`. None is a seed of the
+    search"""
+
+
 class Study(Parameters):
     """A question beside the main tables: a file of a folder of `studies/`, with a table and a
     figure of its own in `results/NAME/`.
@@ -221,6 +247,9 @@ class Study(Parameters):
     (`global_validation`)"""
     search_seeds: Seeds | None = None
     """seeds of the runs that a study of the kind `tuned` chooses hyperparameters by"""
+    search: Search | None = None
+    """in place of `runs`: a search of hyperparameters, and the runs of what it chose; its keys are
+    those of the last table"""
     splits: Entries | None = None
     """splits of the blocks that do not say otherwise"""
     partitions: Entries | None = None

@@ -1,20 +1,25 @@
 """The plan: the runs that a configuration asks for."""
 
+import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
+
+import pandas as pd
 
 from feddep.config import entries, variants
 from feddep.config.entries import Entry
 from feddep.config.loading import STUDIES, Config, block_datasets, main_tables
 from feddep.config.models import Dataset, PartitionOptions, SplitOptions
 from feddep.datasets.public_graphs import REGISTRY, clients_of
-from feddep.experiment import keys
+from feddep.experiment import keys, search
+from feddep.experiment.runs import are_trained, load
 from feddep.graph.partitioners import parts_of
 from feddep.methods.method import CROSS_CLIENT_EDGES, Method
-from feddep.training.config import TrainingConfig, check_metric
+from feddep.training.config import PROTOCOLS, TrainingConfig, check_metric
+from feddep.utils import spaces
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
 
@@ -34,6 +39,7 @@ class Run:
         method: the method with its parameters on that graph.
         seed: determines split, partition, initial weights and every draw.
         data: fingerprint of the graph (:func:`feddep.experiment.keys.data_fingerprint`).
+        trial: whether a search chooses by it, so that a divergence is a result.
     """
 
     setting: Entry
@@ -44,6 +50,7 @@ class Run:
     method: Entry
     seed: int
     data: str = field(repr=False)
+    trial: bool = field(default=False, repr=False, compare=False)
 
     @property
     def path(self) -> str:
@@ -134,10 +141,159 @@ def runs(config: Config) -> list[Run]:
     return _runs_of(config, [{"settings": {setting: {}}} for setting in main_tables(config)])
 
 
-@cache
 def study_runs(config: Config, study: str) -> list[Run]:
-    """Every run of a study, each once, in the order of its keys."""
+    """Every run of a study that is known (:func:`stages`), each once, in the order of its keys."""
+    return [run for stage in stages(config, study) for run in stage]
+
+
+def stages(config: Config, study: str) -> list[list[Run]]:
+    """The runs of a study, or up to three lists of those of a search, of which the next is known
+    when all before are trained: the trials on one seed, the best on further seeds, and what was
+    chosen on the final seeds.
+    """
+    given = config["studies"][study]["search"]
+    if not given:
+        return [_block_runs(config, study)]
+    known = [[run for trials in _trials(config, study).values() for run in trials]]
+    if are_trained(config, known[0]):
+        best = [run for trials in _finalists(config, study).values() for run in trials]
+        known.append(_on_seeds(best, given["search_seeds"][1:]))
+        if are_trained(config, known[1]):
+            best = [trial for trial, *_ in _chosen(config, study).values()]
+            final = [dataclasses.replace(run, trial=False) for run in best]
+            known.append(_on_seeds(final, given["seeds"]))
+    return known
+
+
+def is_known(config: Config, study: str) -> bool:
+    """Whether all runs of a study are known."""
+    return not config["studies"][study]["search"] or len(stages(config, study)) == 3
+
+
+def choices(config: Config, study: str) -> pd.DataFrame:
+    """What a search chose: a row a dataset and method.
+
+    Returns:
+        trials, their number; of these on the first seed stalled and diverged, which counts as
+        stalled; the chosen_setting and chosen_method as they are spelled; validation, the mean over
+        the search's seeds; median_validation, that of all trials on the first seed; the setting and
+        method of the runner_up; lead, how much better the mean is than the runner-up's; ties, how
+        many other finalists have the same mean; edge, the names whose chosen values are in the
+        first or last 5 % of their range.
+    """
+    rows = []
+    for (dataset, method), (chosen, runner_up, choice) in _chosen(config, study).items():
+        trials = _trials(config, study)[dataset, method]
+        validation = pd.Series(_validation(config, trials))
+        edge = spaces.at_edge(_search_space(config, study), chosen.setting.options)
+        found, *_ = chosen.method.configured
+        edge += spaces.at_edge(found.search, chosen.method.options)
+        rows.append(
+            {
+                "dataset": dataset,
+                "method": method,
+                "trials": len(trials),
+                "stalled": int(load(config, trials)["stalled"].sum()),
+                "diverged": int(validation.isna().sum()),
+                "chosen_setting": chosen.setting.label,
+                "chosen_method": chosen.method.label,
+                "validation": choice.validation,
+                "median_validation": validation.median(),
+                "runner_up_setting": runner_up.setting.label,
+                "runner_up_method": runner_up.method.label,
+                "lead": choice.lead,
+                "ties": choice.ties,
+                "edge": " ".join(edge),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+@cache
+def _block_runs(config: Config, study: str) -> list[Run]:
     return _runs_of(config, config["studies"][study]["runs"])
+
+
+Cells = dict[tuple[str, str], list[Run]]
+"""Trials by dataset and method."""
+
+
+@cache
+def _trials(config: Config, study: str) -> Cells:
+    """The trials of a search on its first seed."""
+    given = config["studies"][study]["search"]
+    axes = {axis: given[axis] for axis in ("splits", "partitions") if axis in given}
+    common = {**axes, "clients": [given["clients"]], "seeds": given["search_seeds"][:1]}
+    name, changes = variants.read(given["setting"])
+    space, setting = _search_space(config, study), entries.one(config, "settings", given["setting"])
+    found: Cells = {}
+    for graph, method in itertools.product(given["datasets"], given["methods"]):
+        dataset = entries.one(config, "datasets", graph)
+        entry = entries.one(config, "methods", method, dataset)
+        drawn = search.trials(
+            entry.configured[0],
+            space,
+            setting.options,
+            entry.options,
+            number=given["trials"],
+            seed=given["seed"],
+        )
+        blocks = [
+            {
+                **common,
+                "settings": {name: {**changes, **trial.setting}},
+                "datasets": {graph: {}},
+                "methods": {method: trial.parameters},
+            }
+            for trial in drawn
+        ]
+        planned = _runs_of(config, blocks)
+        if len(planned) > len(drawn):
+            raise ConfigError(
+                f"studies.{study}.search has several splits or partitions; one of each is allowed"
+            )
+        found[graph, method] = [dataclasses.replace(run, trial=True) for run in planned]
+    return found
+
+
+def _search_space(config: Config, study: str) -> spaces.Space:
+    """What a search tries of its setting."""
+    protocol = variants.base(config["studies"][study]["search"]["setting"])
+    space: spaces.Space = PROTOCOLS.get(protocol, PROTOCOLS["global"])["search"]
+    return space
+
+
+@cache
+def _finalists(config: Config, study: str) -> Cells:
+    """The best trials on the first seed, in their order; all trials must be trained."""
+    return {
+        cell: [trials[place] for place in sorted(search.best(_validation(config, trials)))]
+        for cell, trials in _trials(config, study).items()
+    }
+
+
+@cache
+def _chosen(config: Config, study: str) -> dict[tuple[str, str], tuple[Run, Run, search.Choice]]:
+    """The chosen trial on the first seed, the runner-up, and the choice; finalists must be trained
+    on all seeds.
+    """
+    seeds, found = config["studies"][study]["search"]["search_seeds"], {}
+    for cell, finalists in _finalists(config, study).items():
+        choice = search.choose([_validation(config, _on_seeds([run], seeds)) for run in finalists])
+        found[cell] = finalists[choice.trial], finalists[choice.runner_up], choice
+    return found
+
+
+def _validation(config: Config, trials: Iterable[Run]) -> list[float]:
+    """The share of validation nodes that each is right on; where owners judge, by the better of
+    their models.
+    """
+    rows = load(config, list(trials))
+    return rows[["validation", "validation_after"]].max(axis=1).tolist()
+
+
+def _on_seeds(trials: Iterable[Run], seeds: Sequence[int]) -> list[Run]:
+    return [dataclasses.replace(run, seed=seed) for run in trials for seed in seeds]
 
 
 def all_runs(config: Config) -> list[Run]:

@@ -37,9 +37,9 @@ class Choice:
     """The trial that was chosen.
 
     Attributes:
-        trial: its number.
+        trial: its place among the finalists.
         validation: its mean over the seeds.
-        runner_up: the number of the second best.
+        runner_up: the place of the second best.
         lead: how much better the mean is than that of the second best.
         ties: how many other trials have the same mean; the first is chosen.
     """
@@ -141,19 +141,19 @@ def best(validation: Sequence[float], number: int = FINALISTS) -> list[int]:
     return [int(place) for place in np.argsort(worse, kind="stable")[:number]]
 
 
-def choose(validation: Mapping[int, Sequence[float]]) -> Choice:
+def choose(validation: Sequence[Sequence[float]]) -> Choice:
     """The choice among finalists.
 
     Args:
-        validation: of each of at least two trials, by its number and in the order of trials, the
-            shares of validation nodes that are right, one a seed.
+        validation: of each of at least two trials the shares of validation nodes that are right,
+            one a seed.
     """
-    numbers, means = list(validation), [math.fsum(of) / len(of) for of in validation.values()]
+    means = [math.fsum(of) / len(of) for of in validation]
     first, second = best(means, 2)
     return Choice(
-        trial=numbers[first],
+        trial=first,
         validation=means[first],
-        runner_up=numbers[second],
+        runner_up=second,
         lead=means[first] - means[second],
         ties=means.count(means[first]) - 1,
     )
