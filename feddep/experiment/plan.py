@@ -154,20 +154,15 @@ def stages(config: Config, study: str) -> list[list[Run]]:
     given = config["studies"][study]["search"]
     if not given:
         return [_block_runs(config, study)]
-    known = [[run for trials in _trials(config, study).values() for run in trials]]
+    known = [list(itertools.chain(*_trials(config, study).values()))]
     if are_trained(config, known[0]):
-        best = [run for trials in _finalists(config, study).values() for run in trials]
+        best = list(itertools.chain(*_finalists(config, study).values()))
         known.append(_on_seeds(best, given["search_seeds"][1:]))
         if are_trained(config, known[1]):
             best = [trial for trial, *_ in _chosen(config, study).values()]
             final = [dataclasses.replace(run, trial=False) for run in best]
             known.append(_on_seeds(final, given["seeds"]))
     return known
-
-
-def is_known(config: Config, study: str) -> bool:
-    """Whether all runs of a study are known."""
-    return not config["studies"][study]["search"] or len(stages(config, study)) == 3
 
 
 def choices(config: Config, study: str) -> pd.DataFrame:
@@ -181,10 +176,11 @@ def choices(config: Config, study: str) -> pd.DataFrame:
         many other finalists have the same mean; edge, the names whose chosen values are in the
         first or last 5 % of their range.
     """
-    rows = []
+    cells, rows = _trials(config, study), []
+    of_all = load(config, list(itertools.chain(*cells.values()))).set_index("key")
+    of_all["validation"] = of_all[["validation", "validation_after"]].max(axis=1)
     for (dataset, method), (chosen, runner_up, choice) in _chosen(config, study).items():
-        trials = _trials(config, study)[dataset, method]
-        validation = pd.Series(_validation(config, trials))
+        trials = of_all.loc[[run.key for run in cells[dataset, method]]]
         edge = spaces.at_edge(_search_space(config, study), chosen.setting.options)
         found, *_ = chosen.method.configured
         edge += spaces.at_edge(found.search, chosen.method.options)
@@ -193,12 +189,12 @@ def choices(config: Config, study: str) -> pd.DataFrame:
                 "dataset": dataset,
                 "method": method,
                 "trials": len(trials),
-                "stalled": int(load(config, trials)["stalled"].sum()),
-                "diverged": int(validation.isna().sum()),
+                "stalled": int(trials["stalled"].sum()),
+                "diverged": int(trials["validation"].isna().sum()),
                 "chosen_setting": chosen.setting.label,
                 "chosen_method": chosen.method.label,
                 "validation": choice.validation,
-                "median_validation": validation.median(),
+                "median_validation": trials["validation"].median(),
                 "runner_up_setting": runner_up.setting.label,
                 "runner_up_method": runner_up.method.label,
                 "lead": choice.lead,
@@ -266,9 +262,11 @@ def _search_space(config: Config, study: str) -> spaces.Space:
 @cache
 def _finalists(config: Config, study: str) -> Cells:
     """The best trials on the first seed, in their order; all trials must be trained."""
+    cells = _trials(config, study)
+    shares = _validation(config, itertools.chain(*cells.values()))
     return {
-        cell: [trials[place] for place in sorted(search.best(_validation(config, trials)))]
-        for cell, trials in _trials(config, study).items()
+        cell: [trials[place] for place in sorted(search.best([shares[run.key] for run in trials]))]
+        for cell, trials in cells.items()
     }
 
 
@@ -277,19 +275,23 @@ def _chosen(config: Config, study: str) -> dict[tuple[str, str], tuple[Run, Run,
     """The chosen trial on the first seed, the runner-up, and the choice; finalists must be trained
     on all seeds.
     """
-    seeds, found = config["studies"][study]["search"]["search_seeds"], {}
-    for cell, finalists in _finalists(config, study).items():
-        choice = search.choose([_validation(config, _on_seeds([run], seeds)) for run in finalists])
+    seeds, cells = config["studies"][study]["search"]["search_seeds"], _finalists(config, study)
+    shares = _validation(config, _on_seeds(itertools.chain(*cells.values()), seeds))
+    found = {}
+    for cell, finalists in cells.items():
+        choice = search.choose(
+            [[shares[run.key] for run in _on_seeds([trial], seeds)] for trial in finalists]
+        )
         found[cell] = finalists[choice.trial], finalists[choice.runner_up], choice
     return found
 
 
-def _validation(config: Config, trials: Iterable[Run]) -> list[float]:
-    """The share of validation nodes that each is right on; where owners judge, by the better of
-    their models.
+def _validation(config: Config, trials: Iterable[Run]) -> dict[str, float]:
+    """The share of validation nodes that each is right on, by key; where owners judge, by the
+    better of their models.
     """
     rows = load(config, list(trials))
-    return rows[["validation", "validation_after"]].max(axis=1).tolist()
+    return dict(zip(rows["key"], rows[["validation", "validation_after"]].max(axis=1), strict=True))
 
 
 def _on_seeds(trials: Iterable[Run], seeds: Sequence[int]) -> list[Run]:

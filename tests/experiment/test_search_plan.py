@@ -12,8 +12,9 @@ from feddep.config.loading import Config, validate
 from feddep.experiment import plan, runs, stages, training_stages
 from feddep.experiment.plan import Run
 from feddep.experiment.provenance import environment
+from feddep.reporting import studies
 from feddep.training.summary import DIVERGED
-from feddep.utils.errors import ConfigError, DivergenceError
+from feddep.utils.errors import ConfigError, DataError, DivergenceError
 from feddep.utils.files import read_arrays
 from workspace import CONFIG
 
@@ -80,7 +81,6 @@ def test_trials_are_ordinary_runs_on_one_seed(tmp_path: Path):
         )
     assert plan.study_runs(config, "found") == trials
     assert set(trials) < set(plan.all_runs(config))
-    assert not plan.is_known(config, "found")
 
 
 def test_each_stage_follows_from_the_one_before(tmp_path: Path):
@@ -108,7 +108,6 @@ def test_each_stage_follows_from_the_one_before(tmp_path: Path):
     later = {spelled(run): share for run, share in zip(best, [0.65, 0.35, 0.55, 0.2], strict=True)}
     train(config, finalists, lambda run: later.get(spelled(run), 0.1))
     *_, final = plan.stages(config, "found")
-    assert plan.is_known(config, "found")
     assert [(*spelled(run), run.seed) for run in of("fedprox", final)] == [
         (*spelled(best[0]), seed) for seed in (0, 1)
     ]
@@ -161,6 +160,18 @@ def test_a_diverged_trial_is_recorded_and_published(tmp_path: Path):
     assert row[["test", "validation"]].isna().all()
     assert row["stalled"]
     assert len(runs.load_curves(config, trials[:1])) == 1
+
+
+def test_a_page_needs_the_whole_search(tmp_path: Path):
+    config = config_in(tmp_path, methods=["fedper", "fedprox"])
+    for _ in range(3):
+        with pytest.raises(DataError):
+            studies.contents(config, "found")
+        train(config, plan.stages(config, "found")[-1], lambda run: 0.5)
+    assert studies.contents(config, "found")["table.csv"]["method"].to_list() == [
+        "fedper",
+        "fedprox",
+    ]
 
 
 def test_a_trial_may_diverge_and_no_other_run(tmp_path: Path):

@@ -12,19 +12,12 @@ from feddep.experiment import plan
 from feddep.reporting import markdown as md
 from feddep.reporting.load import Study
 from feddep.reporting.studies import tuned
-from feddep.utils.errors import DataError
 
 SHOWS = tuned.SHOWS.replace("of a seed\nthat is", "of seeds\nthat are")
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
-    """``table``, as in :func:`feddep.reporting.studies.tuned.tables`.
-
-    Raises:
-        DataError: if the search has not chosen.
-    """
-    if not plan.is_known(study.config, study.name):
-        raise DataError(f"studies.{study.name} has a search that has not ended; run it to its end")
+    """``table``, as in :func:`feddep.reporting.studies.tuned.tables`."""
     seeds = study.entry["search"]["seeds"]
     return {"table": tuned.compared(study, study.runs[study.runs["seed"].isin(seeds)])}
 
