@@ -26,6 +26,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     "records": models.Records,
     "data": models.Data,
     "memory": models.Memory,
+    "margin": models.Margin,
     "dataset": models.Dataset,
     "synthetic": models.Synthetic,
     "split": models.SplitOptions,

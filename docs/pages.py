@@ -18,11 +18,10 @@ from cards import by_group
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from feddep.config import variants
-from feddep.methods.method import ORACLE
 from feddep.reporting import markdown as md
 from feddep.reporting import statistics
 from feddep.reporting.frames import in_paper_order
-from feddep.reporting.labels import assumptions, dataset_title, method_title
+from feddep.reporting.labels import dataset_title, marked_title, method_title, sees_more
 
 ROOT = Path(__file__).resolve().parent.parent
 MINUS = "−"
@@ -118,11 +117,9 @@ class Tables:
         """The number of rows."""
         return len(self.rows(name, **where))
 
-    def ranks(self, *names: str) -> pd.DataFrame:
-        """Average ranks of methods over the graphs of several tables
-        (:func:`feddep.reporting.statistics.average_ranks`).
-        """
-        return statistics.average_ranks(pd.concat(map(self.read, names)))
+    def verdicts(self, name: str, **where: Any) -> str:
+        """How many differences have each verdict, such as ``2 worse, 7 undecided``."""
+        return statistics.counted(self.rows(name, **where)).partition(": ")[2]
 
     def grid(
         self,
@@ -174,20 +171,6 @@ def markdown(lines: list[list[str]]) -> str:
     return md.table(lines[0], lines[1:], numbers=True).rstrip()
 
 
-def sees_more(method: str) -> bool:
-    """Whether a method uses more of the graph than FedAvg: edges across clients, or the whole
-    graph.
-    """
-    return any(
-        part in assumptions(method) for part in ("cross-client edges", "whole graph", ORACLE)
-    )
-
-
-def marked_title(method: str) -> str:
-    """The title of a method, in italics if it uses more of the graph than FedAvg."""
-    return f"*{method_title(method)}*" if sees_more(method) else method_title(method)
-
-
 def _title(column: str, value: Any, titles: Mapping[Any, str] | None) -> str:
     if titles and value in titles:
         return titles[value]
@@ -208,7 +191,7 @@ def environment(tables: Tables) -> Environment:
         "ticked": "`{}`".format,
         "graph_title": lambda spelled: dataset_title(variants.base(spelled)),
     }
-    for name in ("rows", "value", "num", "diff", "span", "mean", "count", "ranks", "grid"):
+    for name in ("rows", "value", "num", "diff", "span", "mean", "count", "verdicts", "grid"):
         jinja.globals[name] = getattr(tables, name)
     jinja.globals |= {
         "cards_by_group": by_group(),

@@ -305,7 +305,7 @@ def partition(
     delta: int = 20,
     *,
     method: str = "louvain",
-    engine: str = "python-louvain",
+    engine: str | None = None,
     beta: float = 1.0,
 ) -> Partition:
     """Partition a graph among clients (:func:`feddep.graph.partitioners.partition`).
@@ -317,7 +317,8 @@ def partition(
         delta: of ``louvain``: how far a client's number of nodes may be above n / M.
         method: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; ``given``, as
             the data of the graph say; or a plugin's.
-        engine: of ``louvain``: ``python-louvain`` or ``igraph``, which is for large graphs.
+        engine: of ``louvain``: ``python-louvain`` or ``igraph``, which is for large graphs; by
+            default the latter above 20,000 nodes.
         beta: of ``dirichlet``: its concentration; the smaller, the more are labels skewed.
 
     Raises:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 from matplotlib.figure import Figure
 
+from feddep.config.models import Margin
 from feddep.reporting import drawing, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
@@ -19,13 +20,12 @@ ACCURACIES = {
     "owners": "owners",
 }
 """Columns of :func:`feddep.api.compare`, and how a table calls them."""
-_NOTES = """\
+_NOTES = f"""\
 Accuracies of the test nodes at the round best on validation nodes, mean ± sample
 standard deviation over seeds: on the global graph, and locally, each node classified by its owner,
 before and after the local steps of a round; *owners*: that of the two which is better on validation
-nodes.  Differences are of the owners' accuracy where there is one, else of the global one, paired
-by seed, with 95 % t-intervals; p after Holm's correction.  Both take Nadeau and Bengio's
-correction, as seeds resplit one graph.
+nodes.  Differences are of the owners' accuracy where there is one, else of the global one.
+{statistics.HOW_JUDGED}
 """
 
 
@@ -57,13 +57,10 @@ def paired(runs: pd.DataFrame) -> pd.DataFrame:
         runs["method"] == runs["method"].iloc[0],
         runs["owners" if "owners" in runs else "test"],
     )
-    ratio = statistics.resplit_ratio(
-        {"test": runs["test_nodes"].sum(), "train": runs["train_nodes"].sum()}
-    )
-    runs = runs.assign(setting="", dataset="", clients=1, undertrained=False, test=test)
-    found = statistics.compare(runs[~first], runs[first], ratio)
+    runs = runs.assign(setting="", dataset="", clients=1, unfinished=False, test=test)
+    found = statistics.compare(runs[~first], runs[first], Margin().model_dump())
     return found.assign(reference=runs["method"].iloc[0]).drop(
-        columns=[*statistics.PLACE, "undertrained"]
+        columns=[*statistics.PLACE, "unfinished"]
     )
 
 
@@ -101,7 +98,7 @@ def write_comparison(runs: pd.DataFrame, folder: Path) -> str:
     the page.
     """
     found = paired(runs)
-    differences = md.shown(found, ["method", "reference", "seeds", "mean_difference", "p_holm"], [])
+    differences = md.shown(found, ["method", "reference", "seeds", *statistics.SHOWN], [])
     page = f"# Comparison\n\n{_NOTES}\n{table(runs)}\n\n{differences}\n\n![Accuracy](figure.svg)\n"
     write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page})
     write(folder, {"figure": figure(runs)})

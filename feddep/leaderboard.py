@@ -18,7 +18,7 @@ from feddep.config.loading import Config
 from feddep.experiment import plan, runs, training_stages
 from feddep.experiment.plan import Run
 from feddep.experiment.verification import Trainer
-from feddep.reporting import load
+from feddep.reporting import load, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
 from feddep.reporting.studies import tuned
@@ -114,5 +114,5 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
 
 def page(chosen: str, table: pd.DataFrame) -> str:
     """The rows as Markdown."""
-    columns = ["clients", "method", "mean", "mean_difference", "p_holm", "bytes", "seconds"]
+    columns = ["clients", "method", "mean", *statistics.SHOWN, "bytes", "seconds"]
     return f"{chosen}\n\n{md.shown(table, columns, [])}"

@@ -31,10 +31,6 @@ RAW: dict[str, Any] = {
 }
 T_95_TWO_DEGREES = 4.302652729911275
 """97.5 % quantile of Student's t with two degrees of freedom, as printed in every table."""
-RESPLITS = math.sqrt(1 / 3 + 0.2 / 0.6)
-"""Standard error of the mean of three differences over their standard deviation, by Nadeau and
-Bengio's correction.
-"""
 Finished = tuple[Callable[[Config], Run], dict[str, Any]]
 """A run in a configuration, and its row."""
 

@@ -5,8 +5,9 @@ import sys
 
 import pandas as pd
 import pytest
+from scipy import stats
 
-from benchmarks import parity, whole_runs
+from benchmarks import correction, parity, whole_runs
 from benchmarks.main_table import timed
 from feddep.graph import scaling
 from feddep.graph.graph import Graph
@@ -82,3 +83,30 @@ def test_parity_is_of_means_and_medians_over_seeds():
         row["after_less_theirs"],
     ) == pytest.approx((0.1, 0.1, 0.0))
     assert (row["ours_s"], row["theirs_s"], row["faster_by"]) == (2.0, 8.0, 4.0)
+
+
+def test_the_factor_is_what_covers_the_other_graphs():
+    """By hand: three graphs, whose mean differences are 0, 0 and 3, with variances 1, 4 and 1."""
+    differences = {0: (-1.0, 0.0, 1.0), 1: (-2.0, 0.0, 2.0), 2: (2.0, 3.0, 4.0)}
+    rows = [
+        {"kind": "homophilous", "split": "20/40/40", "graph": graph, "fedavg": 0.0}
+        | dict.fromkeys(("fedper", "local", "fedavg_oracle"), value)
+        for graph, values in differences.items()
+        for value in values
+    ]
+    found = correction.intervals(pd.DataFrame(rows), 3)
+    local = found[found["method"] == "local"]
+    # From the others' mean: 0 − 1.5, 0 − 1.5, 3 − 0.
+    assert local["error"].tolist() == pytest.approx([-1.5, -1.5, 3.0])
+    assert local["within"].tolist() == pytest.approx([2.0] * 3)
+    assert local["between"].tolist() == pytest.approx([3 - 2 / 3] * 3)
+    quantile = stats.t.ppf(0.975, 2)
+    for (error, needed), spread in zip(
+        local[["error", "needed"]].to_numpy(), (1.0, 2.0, 1.0), strict=True
+    ):
+        reach = quantile * spread * (1 / 3 + needed) ** 0.5
+        assert reach >= abs(error) * (1 - 1e-9)
+        assert needed == 0 or reach == pytest.approx(abs(error))
+    assert correction.coverage(local, 0.0) == pytest.approx(2 / 3)
+    assert correction.coverage(local, 0.2) == 1
+    assert correction.coverage(local, 0.1) == pytest.approx(2 / 3)

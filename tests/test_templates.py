@@ -19,7 +19,7 @@ def tables(tmp_path: Path) -> pages.Tables:
         ("pubmed", "fedavg", 0.5, None),
     ]
     table = pd.DataFrame(rows, columns=["dataset", "method", "mean", "std"]).assign(
-        low=-0.25, high=0.75
+        low=-0.25, high=0.75, verdict=["worse", "undecided", "worse"]
     )
     table.to_csv(tmp_path / "one" / "table.csv", index=False)
     return pages.Tables(tmp_path)
@@ -45,6 +45,7 @@ def test_numbers(tables: pages.Tables):
     assert rendered("{{ span('one', 'mean', method='fedavg') }}", tables) == "0.123 to 0.500"
     assert rendered("{{ mean('one', 'mean', sign=True, method=['fedavg']) }}", tables) == "+0.312"
     assert rendered("{{ count('one', std=None) }}", tables) == "1"
+    assert rendered("{{ verdicts('one') }}", tables) == "2 worse, 1 undecided"
 
 
 def test_a_grid(tables: pages.Tables):

@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from feddep.config import variants
 from feddep.config.models import Dataset, PartitionOptions, SplitOptions
 from feddep.config.sentences import checked, join, show
-from feddep.datasets.public_graphs import clients_of
+from feddep.datasets.public_graphs import REGISTRY, clients_of
+from feddep.graph.partitioners import engine_for
 from feddep.methods import registry
 from feddep.methods.method import Method, Step
 from feddep.training.config import TrainingConfig
@@ -215,6 +216,8 @@ def _checked_division(
         ConfigError: if no test nodes are left, or the data do not say what they are to say.
     """
     options = chosen.model_dump(mode="json")
+    if options.get("engine", "") is None:
+        options["engine"] = engine_for(_nodes(name, dataset))
     if option == "split" and options["train"] + options["val"] > 1 - 1e-9:
         raise ConfigError(
             f"datasets.{name}.split has train {options['train']:g} and val {options['val']:g}; "
@@ -228,6 +231,15 @@ def _checked_division(
             "(key path)"
         )
     return options
+
+
+def _nodes(name: str, dataset: Mapping[str, Any]) -> int:
+    """Number of nodes of a graph that is generated or public; 0 for one of one's own, which is read
+    later.
+    """
+    if "synthetic" in dataset:
+        return int(dataset["synthetic"]["nodes"])
+    return REGISTRY[name].nodes if name in REGISTRY else 0
 
 
 def method_parameters(name: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,8 @@ from feddep.utils.errors import ConfigError, nearest
 
 STUDIES = Path("studies")
 """The folder of the studies, in the working folder."""
+SEARCH_SEEDS = [20, 21, 22]
+"""Seeds of a search where it gives none."""
 _MOST = 10**7
 """Most characters of a configuration."""
 
@@ -141,6 +143,12 @@ def validate(raw: Any) -> Config:
     _check_tables(config)
     _check_by_dataset(config)
     for name, study in config["studies"].items():
+        for other in study["studies"]:
+            if other not in config["studies"]:
+                raise ConfigError(
+                    f"studies.{name}.studies names {other}, which is no study of the "
+                    f"configuration; {nearest(other, config['studies'])}"
+                )
         _check_blocks(config, f"studies.{name}.runs", study["runs"])
         if study["search"]:
             _check_search(f"studies.{name}", study, config["seeds"])
@@ -174,6 +182,7 @@ def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
     study["runs"] = [_given({**axes, **_given(block)}) for block in study["runs"]]
     if study["search"]:
         study["search"] |= _given(axes)
+        study["search_seeds"] = study["search_seeds"] or SEARCH_SEEDS
     return study
 
 
@@ -181,12 +190,10 @@ def _check_search(path: str, study: Mapping[str, Any], seeds: Sequence[int]) -> 
     """Make sure that a search is all of its study, and chooses by none of its final seeds."""
     if study["runs"]:
         raise ConfigError(f"{path} has search and runs; one of them is allowed")
-    search = study["search"]
-    search["seeds"] = search["seeds"] or seeds
-    if common := set(search["search_seeds"]) & set(search["seeds"]):
+    if common := set(study["search_seeds"]) & set(study["search"]["seeds"] or seeds):
         raise ConfigError(
-            f"{path}.search has {', '.join(map(str, sorted(common)))} in search_seeds and in "
-            "seeds; a seed may be in one of them"
+            f"{path} has {', '.join(map(str, sorted(common)))} in search_seeds and in "
+            "search.seeds; a seed may be in one of them"
         )
 
 

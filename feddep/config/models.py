@@ -158,11 +158,11 @@ class PartitionOptions(Parameters):
     delta: Annotated[Natural, InKey(methods=("louvain",))] = 20
     """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and
     pieces are dealt to a client as long as it stays below n/M + `delta` nodes (code)"""
-    engine: Annotated[Literal["python-louvain", "igraph"], InKey(methods=("louvain",))] = (
-        "python-louvain"
+    engine: Annotated[Literal["python-louvain", "igraph"] | None, InKey(methods=("louvain",))] = (
+        None
     )
-    """of `louvain`: what finds communities; `python-louvain` (code), or `igraph`, which is faster
-    and finds others"""
+    """of `louvain`: what finds communities; `python-louvain` (code), or `igraph`, which is many
+    times faster and finds others; `null`: the former up to 20,000 nodes, the latter above"""
     beta: Annotated[float, Field(ge=0.001, le=10**6), InKey(methods=("dirichlet",))] = 1.0
     """of `dirichlet`: concentration β; the smaller, the fewer classes a client has"""
 
@@ -200,9 +200,20 @@ class Table(Parameters):
     """its datasets; `null`: every entry of `datasets`"""
 
 
+class Margin(Parameters):
+    """Differences of accuracy that count as none.  *Not in the key.*"""
+
+    accuracy: Fraction = 0.01
+    """two methods that differ by less are *equivalent*"""
+    strict: Fraction = 0.005
+    """a stricter margin, by which pages judge as well"""
+    declared: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
+    """the day when both were declared, in quotes; pages say whether their runs are of before"""
+
+
 class Search(Parameters):
-    """Hyperparameters of methods, chosen on each dataset by validation among equally many trials.
-    The first seed of ``search_seeds`` has all trials, the others the best four.
+    """Hyperparameters of methods, chosen on each dataset by validation among equally many
+    trials.
     """
 
     setting: Text
@@ -219,11 +230,9 @@ class Search(Parameters):
     those with which it is FedAvg are always among them"""
     seed: Seed = 0
     """seed of the draw of trials"""
-    search_seeds: Seeds = Field(default=[20, 21, 22])
-    """seeds of the trials: the first of all, the others of the best four"""
     seeds: Seeds | None = None
-    """seeds of the runs of what was chosen; `null`: the key `seeds`. None is a seed of the
-    search"""
+    """seeds of the runs of what was chosen, of which none is in `search_seeds`; `null`: the key
+    `seeds`"""
 
 
 class Study(Parameters):
@@ -245,8 +254,11 @@ class Study(Parameters):
     """what a grid ranks by: accuracy of the clients' `validation` nodes on their own, possibly
     mended, subgraphs, or of the same nodes on the global graph, classified as its test nodes are
     (`global_validation`)"""
+    studies: list[Name] = Field(default_factory=list)
+    """studies whose runs it has as well; kind `pooled` judges methods over the graphs of several"""
     search_seeds: Seeds | None = None
-    """seeds of the runs that a study of the kind `tuned` chooses hyperparameters by"""
+    """seeds of the runs that a study of the kind `tuned` chooses hyperparameters by; of a `search`
+    (default: 20, 21, 22) the first is that of all trials, the others are those of the best four"""
     search: Search | None = None
     """in place of `runs`: a search of hyperparameters, and the runs of what it chose; its keys are
     those of the last table"""
@@ -293,6 +305,8 @@ class Configuration(Plugins):
     machine and thread count"""
     memory: Memory = Memory()
     """memory of jobs"""
+    margin: Margin = Margin()
+    """which differences count as none, declared before runs are made"""
     datasets: Annotated[dict[Name, Dataset], Field(min_length=1)]
     """graphs by name, each with its options (`{}` for the defaults); a name that is no known
     dataset needs `path` or `synthetic`"""

@@ -142,26 +142,29 @@ def runs(config: Config) -> list[Run]:
 
 
 def study_runs(config: Config, study: str) -> list[Run]:
-    """Every run of a study that is known (:func:`stages`), each once, in the order of its keys."""
-    return [run for stage in stages(config, study) for run in stage]
+    """Every run of a study that is known (:func:`stages`), those of the studies that it names
+    first, each once, in the order of its keys.
+    """
+    named = [study_runs(config, name) for name in config["studies"][study]["studies"]]
+    return list(dict.fromkeys(itertools.chain(*named, *stages(config, study))))
 
 
 def stages(config: Config, study: str) -> list[list[Run]]:
-    """The runs of a study, or up to three lists of those of a search, of which the next is known
+    """A study's own runs, or up to three lists of those of a search, of which the next is known
     when all before are trained: the trials on one seed, the best on further seeds, and what was
     chosen on the final seeds.
     """
-    given = config["studies"][study]["search"]
-    if not given:
+    entry = config["studies"][study]
+    if not entry["search"]:
         return [_block_runs(config, study)]
     known = [list(itertools.chain(*_trials(config, study).values()))]
     if are_trained(config, known[0]):
         best = list(itertools.chain(*_finalists(config, study).values()))
-        known.append(_on_seeds(best, given["search_seeds"][1:]))
+        known.append(_on_seeds(best, entry["search_seeds"][1:]))
         if are_trained(config, known[1]):
             best = [trial for trial, *_ in _chosen(config, study).values()]
             final = [dataclasses.replace(run, trial=False) for run in best]
-            known.append(_on_seeds(final, given["seeds"]))
+            known.append(_on_seeds(final, entry["search"]["seeds"] or config["seeds"]))
     return known
 
 
@@ -217,20 +220,21 @@ Cells = dict[tuple[str, str], list[Run]]
 @cache
 def _trials(config: Config, study: str) -> Cells:
     """The trials of a search on its first seed."""
-    given = config["studies"][study]["search"]
+    entry = config["studies"][study]
+    given = entry["search"]
     axes = {axis: given[axis] for axis in ("splits", "partitions") if axis in given}
-    common = {**axes, "clients": [given["clients"]], "seeds": given["search_seeds"][:1]}
+    common = {**axes, "clients": [given["clients"]], "seeds": entry["search_seeds"][:1]}
     name, changes = variants.read(given["setting"])
     space, setting = _search_space(config, study), entries.one(config, "settings", given["setting"])
     found: Cells = {}
     for graph, method in itertools.product(given["datasets"], given["methods"]):
         dataset = entries.one(config, "datasets", graph)
-        entry = entries.one(config, "methods", method, dataset)
+        defaults = entries.one(config, "methods", method, dataset)
         drawn = search.trials(
-            entry.configured[0],
+            defaults.configured[0],
             space,
             setting.options,
-            entry.options,
+            defaults.options,
             number=given["trials"],
             seed=given["seed"],
         )
@@ -275,7 +279,7 @@ def _chosen(config: Config, study: str) -> dict[tuple[str, str], tuple[Run, Run,
     """The chosen trial on the first seed, the runner-up, and the choice; finalists must be trained
     on all seeds.
     """
-    seeds, cells = config["studies"][study]["search"]["search_seeds"], _finalists(config, study)
+    seeds, cells = config["studies"][study]["search_seeds"], _finalists(config, study)
     shares = _validation(config, _on_seeds(itertools.chain(*cells.values()), seeds))
     found = {}
     for cell, finalists in cells.items():

@@ -192,7 +192,8 @@ def described(setting: str, specification: Mapping[str, Any]) -> dict[str, Any]:
         "dataset": dataset,
         "data_options": _options(data, Dataset().model_dump(mode="json")),
         "split": _division(how, shares, SplitOptions()),
-        "partition": divided and _division(divided, partition, PartitionOptions()),
+        "partition": divided
+        and _division(divided, partition, PartitionOptions(engine="python-louvain")),
         "clients": clients,
         "method": name,
         "parameters": _options(method, registry.find(name).parameters().model_dump(mode="json")),

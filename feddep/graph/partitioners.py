@@ -3,6 +3,7 @@ or by a balanced cut; or into clients that overlap.
 """
 
 import random
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition, along_communities, louvain
-from feddep.utils.errors import PartitionError
+from feddep.utils.errors import Notice, PartitionError
 from feddep.utils.seeding import derive_seed, generator
 
 REVISION = 1
@@ -23,6 +24,8 @@ ADDED: dict[str, Callable[[Graph, int, int], np.ndarray]] = {}
 """Methods of plugins: from the graph, the number of clients M and the seed of the run to the owner
 of each node, int64, shape (n,).
 """
+_LARGE = 20_000
+"""Nodes above which python-louvain takes minutes and more."""
 _TRIES = 1000
 """How often the shares of a Dirichlet partition are drawn."""
 _FEW = 10
@@ -37,7 +40,7 @@ def partition(
     seed: int,
     method: str = "louvain",
     delta: int = 20,
-    engine: str = "python-louvain",
+    engine: str | None = None,
     beta: float = 1.0,
 ) -> Partition:
     """Partition a graph among ``clients`` clients.
@@ -52,7 +55,8 @@ def partition(
             ``overlap``: :func:`overlapping_partition`; ``given``: :func:`given_partition`.
         delta: of ``louvain``, see :func:`feddep.graph.partition.louvain`.
         engine: of ``louvain``: ``python-louvain``, or ``igraph`` (:func:`igraph_communities`),
-            which is for large graphs.
+            which is for large graphs; by default :func:`engine_for` the graph, with a notice where
+            it is large.
         beta: of ``dirichlet``, see :func:`dirichlet_partition`.
 
     Raises:
@@ -68,6 +72,14 @@ def partition(
         raise PartitionError(
             f"clients is {clients}; a graph of {n} nodes can be partitioned among 1 to {n} clients"
         )
+    if method == "louvain" and engine is None and n > _LARGE:
+        warnings.warn(
+            f"igraph finds the communities of {n} nodes; partition.engine: python-louvain finds "
+            "those of the papers' code, in some twenty times the time",
+            Notice,
+            stacklevel=2,
+        )
+    engine = engine or engine_for(n)
     if method == "louvain" and engine == "python-louvain":
         return louvain(graph, clients, seed, delta)
     facts: dict[str, Any] = {"method": method, "cut_nodes": 0}
@@ -83,6 +95,11 @@ def partition(
         divide = {"random": random_partition, "metis": metis_partition, **ADDED}[method]
         owner = np.asarray(divide(graph, clients, seed))
     return Partition(owner, clients, facts).checked(n)
+
+
+def engine_for(nodes: int) -> str:
+    """What finds the communities of a graph of so many nodes where nobody chooses."""
+    return "igraph" if nodes > _LARGE else "python-louvain"
 
 
 def methods() -> list[str]:

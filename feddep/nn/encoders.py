@@ -7,6 +7,7 @@ they are evaluated.  Between their layers are ReLU and dropout.
 import itertools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -92,6 +93,16 @@ class GCNLayer(Layer):
 
     def full(self, x: Any, adjacency: SparseMatrix) -> Tensor:
         return adjacency @ (x @ self.weight) + self.bias
+
+    @property
+    def maps(self) -> list[Tensor]:
+        """The weights, as :attr:`feddep.nn.sage.SAGEConv.maps`."""
+        return [self.weight]
+
+    @staticmethod
+    def aggregated(mapped: Iterator[Tensor], adjacency: SparseMatrix) -> Tensor:
+        """The outputs without the bias, as :meth:`feddep.nn.sage.SAGEConv.aggregated`."""
+        return adjacency @ next(mapped)
 
 
 class GATLayer(Layer):

@@ -16,12 +16,12 @@ class FeatureTable:
     """Looks up, for a sampled node v with drawn neighbours u₁ … u_d, the row [x_v ‖ (x_{u₁} + … +
     x_{u_d}) / d].
 
-    Features stay sparse: a lookup selects rows of one tall matrix, in which a node's features stand
-    once for the node itself and once for a neighbour; multiplies those of a neighbour that was
-    drawn k times by k / d; and merges all of a node to one row, which in CSR form only drops row
-    boundaries.  So aggregation and projection by the first layer's weights are one sparse product,
-    and no dense row of features is ever made.  (With one non-zero in ten, as in PubMed, the sparse
-    product is still the faster one; benchmarks/README.md.)
+    Features stay sparse: a lookup selects rows of X; multiplies those of a neighbour that was drawn
+    k times by k / d, and moves them to the second half of the columns; and merges all of a node to
+    one row, which in CSR form only drops row boundaries.  So aggregation and projection by the
+    first layer's weights are one sparse product, and no dense row of features is ever made.  (With
+    one non-zero in ten, as in PubMed, the sparse product is still the faster one;
+    benchmarks/README.md.)
     """
 
     def __init__(
@@ -55,20 +55,24 @@ class FeatureTable:
         ``own`` are the ids v, int32, shape (R,), ``neighbours`` those of the drawn neighbours,
         int32, shape (R, d).
         """
-        (n, width), fanout = self._features.shape, neighbours.shape[1]
+        width, fanout = self._features.shape[1], neighbours.shape[1]
         # Nodes of few neighbours draw the same ones again and again: each is looked up once, with
-        # its number of times.  For example, v = 4 with draws 6, 2, 6 looks up the rows 4, n + 6 and
-        # n + 2 of the tall matrix, and none for the second 6; they count 1, 2/3 and 1/3.
+        # its number of times.  For example, v = 4 with draws 6, 2, 6 looks up the rows 4, 6 and 2,
+        # and none for the second 6; they count 1, 2/3 and 1/3.
         same = neighbours[:, :, None] == neighbours[:, None, :]
         times = same.sum(axis=2, dtype=np.int32)
         first = same.argmax(axis=2) == np.arange(fanout)
         rows = np.empty((len(own), 1 + fanout), dtype=np.int32)
         rows[:, 0] = own
-        rows[:, 1:] = np.where(first & (neighbours != PAD), neighbours + n, PAD)
+        rows[:, 1:] = np.where(first, neighbours, PAD)
         shares = np.ones(rows.shape, dtype=np.float32)
         shares[:, 1:] = np.array([k / fanout for k in range(fanout + 1)], dtype=np.float32)[times]
-        chosen = self._tall[rows.ravel()]
-        chosen.data *= np.repeat(shares.ravel(), np.diff(chosen.indptr))
+        half = np.full(rows.shape, width, dtype=np.int32)
+        half[:, 0] = 0
+        chosen = self._own[rows.ravel()]
+        sizes = np.diff(chosen.indptr)
+        chosen.data *= np.repeat(shares.ravel(), sizes)
+        chosen.indices += np.repeat(half.ravel(), sizes)
         return SparseMatrix(
             chosen.indptr[:: 1 + fanout],
             chosen.indices,
@@ -80,16 +84,6 @@ class FeatureTable:
     @cached_property
     def _own(self) -> sp.csr_matrix:
         """X and a row of zeros, which PAD finds: it is −1."""
-        return sp.vstack(
-            [self._features, sp.csr_matrix((1, self._features.shape[1]), dtype=np.float32)],
-            format="csr",
-        )
-
-    @cached_property
-    def _tall(self) -> sp.csr_matrix:
-        """[X ‖ 0], [0 ‖ X] and a row of zeros."""
         x = self._features
-        n, width = x.shape
-        indices = np.concatenate([x.indices, x.indices + np.int32(width)])
-        indptr = np.concatenate([x.indptr, x.nnz + x.indptr[1:], [2 * x.nnz]])
-        return sp.csr_matrix((np.tile(x.data, 2), indices, indptr), shape=(2 * n + 1, 2 * width))
+        ends = np.append(x.indptr, x.indptr[-1])
+        return sp.csr_matrix((x.data, x.indices, ends), shape=(x.shape[0] + 1, x.shape[1]))

@@ -15,6 +15,11 @@ from feddep.graph.sampling import SampledTrees
 from feddep.nn.dropout import drop
 from feddep.nn.sparse import SparseMatrix
 
+_MANY = 2**25
+"""Embeddings of so many numbers, 128 MiB, are not held at once where no gradient is needed."""
+_COLUMNS = 16
+"""Coordinates of embeddings that are held then."""
+
 
 class LayeredClassifier(nn.Module, ABC):
     """L layers, of which the last gives one logit a class; what it reads is a node's embedding.
@@ -77,7 +82,31 @@ class LayeredClassifier(nn.Module, ABC):
                 none means zero.
             generator: source of the dropout masks; none means no dropout.
         """
+        if (
+            len(self.layers) == 2
+            and hasattr(self.layers[0], "maps")
+            and type(self).head is LayeredClassifier.head
+            and generator is None
+            and not torch.is_grad_enabled()
+            and adjacency.shape[0] * self.output_widths[0] > _MANY
+        ):
+            return self._full_by_columns(x, adjacency, z)
         return self.head(self.body(x, adjacency, z, generator), adjacency, z)
+
+    def _full_by_columns(self, x: Any, adjacency: SparseMatrix, z: Tensor | None) -> Tensor:
+        """:meth:`full` of two layers without holding all embeddings, to rounding: an embedding's
+        coordinates are added up in another order.
+        """
+        first, last = self.layers
+        mapped = [each.new_zeros(adjacency.shape[0], each.shape[1]) for each in last.maps]
+        for columns in torch.arange(first.weight.shape[1]).split(_COLUMNS):
+            parts = (x @ each[:, columns] for each in first.maps)
+            hidden = first.aggregated(parts, adjacency).add_(first.bias[columns])
+            hidden = self._complete_full(0, hidden, z, columns).relu_()
+            for total, each in zip(mapped, last.maps, strict=True):
+                total.addmm_(hidden, each[columns])
+        outputs = last.aggregated(iter(mapped), adjacency).add_(last.bias)
+        return self._complete_full(1, outputs, z)
 
     def body(
         self,
@@ -100,8 +129,10 @@ class LayeredClassifier(nn.Module, ABC):
         last = self.layers[-1]
         return self._complete_full(len(self.layers) - 1, last.full(hidden, adjacency), z)
 
-    def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
-        """The outputs of layer k at all nodes, shape (n, H)."""
+    def _complete_full(
+        self, k: int, hidden: Tensor, z: Tensor | None, columns: Any = slice(None)
+    ) -> Tensor:
+        """The outputs of layer k at all nodes, or some ``columns`` of them, shape (n, H)."""
         return hidden
 
     def _complete_outputs(self, k: int, hidden: Tensor, trees: SampledTrees, table: Any) -> Tensor:

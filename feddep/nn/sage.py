@@ -3,6 +3,7 @@ full-batch.
 """
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import scipy.sparse as sp
@@ -52,11 +53,21 @@ class SAGEConv(nn.Module):
         """Convolve all n nodes with all their neighbours, shape (n, outputs); arguments as of
         :meth:`GraphSAGE.full`.
         """
+        return self.aggregated((x @ each for each in self.maps), mean).add_(self.bias)
+
+    @property
+    def maps(self) -> list[Tensor]:
+        """The weights of the neighbours and of the node itself, shape (inputs, outputs) each."""
         own, neighbours = self.weight.split(self.inputs)
-        # In place and in this order, so that of all that is as large as the result no more than two
-        # are held at once.
-        outputs = mean @ (x @ neighbours)
-        return outputs.add_(x @ own).add_(self.bias)
+        return [neighbours, own]
+
+    @staticmethod
+    def aggregated(mapped: Iterator[Tensor], mean: SparseMatrix) -> Tensor:
+        """The outputs without the bias, from the products with :attr:`maps`: in place and one after
+        the other, so that of all that is as large as the result no more than two are held at once.
+        """
+        outputs = mean @ next(mapped)
+        return outputs.add_(next(mapped))
 
 
 class GraphSAGE(LayeredClassifier):

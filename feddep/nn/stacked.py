@@ -131,15 +131,15 @@ class StackedModels:
     views.
 
     Attributes:
+        models: the models.
         terms: those of each layer.
-        dropout: share of a hidden layer's outputs that is dropped.
         parameters: all parameters of the models.
     """
 
     def __init__(self, models: Sequence[Any]) -> None:
         """Stack the models, whose layers all have :func:`terms`."""
+        self.models = models
         self.terms = [terms(layer) for layer in models[0].layers]
-        self.dropout = models[0].dropout
         self.parameters = [weight for model in models for weight in model.parameters()]
         self._layers = list(zip(*(model.layers for model in models), strict=True))
         self._first = torch.empty(0)
@@ -177,7 +177,7 @@ class StackedPass:
         of its dropout masks, nothing is dropped.
         """
         self._graphs, self._generators, self._terms = graphs, generators, models.terms
-        self._dropout = models.dropout if generators else 0.0
+        self._dropout = models.models[0].dropout if generators else 0.0
         self._weights, self._biases = models.tensors("weight"), models.tensors("bias")
         self._first = models.first(self._weights[0])
         self._hidden: list[Tensor] = []
@@ -280,10 +280,10 @@ class StackedPass:
         for k, of_layer in enumerate(gradients):
             for weight, bias, own in zip(self._weights[k], self._biases[k], of_layer, strict=True):
                 for tensor, each in zip((weight, bias), own, strict=True):
-                    if tensor.is_leaf:
-                        tensor.grad = each
-                    else:
+                    if not tensor.is_leaf:
                         computed.append((tensor, each))
+                    elif tensor.requires_grad:
+                        tensor.grad = each
         if not computed:
             return []
         tensors, known = zip(*computed, strict=True)

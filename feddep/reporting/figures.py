@@ -17,7 +17,7 @@ from feddep.reporting.drawing import INK, sample
 from feddep.reporting.frames import ordered
 from feddep.reporting.labels import method_title, sort_methods
 from feddep.reporting.markdown import flaw, mark, value
-from feddep.reporting.statistics import SIGNIFICANT
+from feddep.reporting.statistics import DECIDED
 
 Row = Mapping[str, Any]
 _LUMINANCE = (0.2126, 0.7152, 0.0722)
@@ -157,6 +157,7 @@ def forests(
     label: str,
     *,
     rules: Mapping[str, float] | None = None,
+    margin: float | None = None,
 ) -> Figure:
     """Numbers with their intervals, around a rule.  What is far from the others is a number at the
     edge of its panel.
@@ -165,11 +166,12 @@ def forests(
         title: the figure's (:func:`feddep.reporting.drawing.head`).
         panels: by title, what its rows are called, from above, and the names of series, the empty
             one for one that has none: a mean with low and high, each of which may be None, and
-            method where it is of one; a point is hollow if it has ``significant`` and that is not
-            true, and marked if most of its runs stalled or are undertrained
+            method where it is of one; a point is hollow if it has a ``verdict`` that is none of
+            better, equivalent and worse, and marked if most of its runs stalled or are unfinished
             (:data:`feddep.reporting.markdown.MARKS`); one that stalled sets no axis.
         label: of the axis.
         rules: by panel where its rule stands; without it at zero.
+        margin: half the width of a band around zero.
     """
     drawn = [
         (row, name, point)
@@ -189,6 +191,8 @@ def forests(
     with drawing.style():
         figure, axes = drawing.tiles(list(panels), 0.45 + high)
         for ax, (panel, rows) in zip(axes.flat, panels.items(), strict=False):
+            if margin is not None:
+                ax.axvspan(-margin, margin, color="#eeeeee", zorder=0)
             rule = 0.0 if rules is None else rules.get(panel)
             if rule is not None:
                 ax.axvline(
@@ -234,17 +238,17 @@ def forests(
             for name in names
             if name in looks and len(names) > 1
         ]
-        if not all(point.get("significant", True) for _, _, point in drawn):
+        if not all(map(_decided, (point for _, _, point in drawn))):
             handles.append(
                 sample(
-                    "hollow: not significant",
+                    "hollow: undecided",
                     color=INK,
                     marker="o",
                     markerfacecolor="white",
                     **_NO_LINE,
                 )
             )
-        for flawed, sign in {"undertrained": r"$\ddag$", "stalled": r"$\S$"}.items():
+        for flawed, sign in {"unfinished": r"$\ddag$", "stalled": r"$\S$"}.items():
             if any(flaw(point) == flawed for _, _, point in drawn):
                 handles.append(sample(f"most runs {flawed}", color=INK, marker=sign, **_NO_LINE))
         drawing.head(
@@ -255,21 +259,13 @@ def forests(
     return figure
 
 
-def significant(table: pd.DataFrame) -> str:
-    """How many of the differences in a table with mean_difference and p_holm are significant, in
-    words.
-    """
-    found = table["p_holm"] < SIGNIFICANT
-    above, below = (int((found & (sign * table["mean_difference"] > 0)).sum()) for sign in (1, -1))
-    return (
-        f"{table['mean_difference'].count()} differences: {above} significantly above 0, "
-        f"{below} below"
-    )
-
-
 _NO_LINE: Any = {"linestyle": "none"}
 _BESIDE: Any = {"textcoords": "offset points", "ha": "center", "fontsize": 6}
 """Of a text some points from a place."""
+
+
+def _decided(point: Row) -> bool:
+    return point.get("verdict", DECIDED[0]) in DECIDED
 
 
 def _key(row: str, name: str, point: Row) -> str:
@@ -306,7 +302,7 @@ def _interval(
         ):
             if beyond:
                 ax.plot(end, place, sign, color=shade, markersize=4)
-    face = shade if point.get("significant", True) else "white"
+    face = shade if _decided(point) else "white"
     ax.plot(
         mean,
         place,

@@ -57,6 +57,29 @@ def assumptions(spelled: str) -> str:
     return "; ".join(registry.find(variants.base(spelled)).assumes)
 
 
+def sees_more(spelled: str) -> bool:
+    """Whether a method uses more of the graph than FedAvg: edges across clients, or the whole
+    graph.
+    """
+    return any(
+        part in assumptions(spelled) for part in ("cross-client edges", "whole graph", ORACLE)
+    )
+
+
+def family(spelled: str) -> str:
+    """Methods that tests are corrected over together: those that see no more than FedAvg, those
+    that :func:`sees_more` names; and Local, the control that is known to lose, by itself.
+    """
+    if variants.base(spelled) == "local":
+        return "control"
+    return "more" if sees_more(spelled) else "candidates"
+
+
+def marked_title(method: str) -> str:
+    """The title of a method, in italics if it uses more of the graph than FedAvg."""
+    return f"*{method_title(method)}*" if sees_more(method) else method_title(method)
+
+
 def distinguishing(spelled: Iterable[str]) -> dict[str, str]:
     """Of each name what tells it from the others: without the changes that all variants of its
     entry share.

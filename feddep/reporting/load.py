@@ -4,7 +4,7 @@ them.
 
 import json
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,9 +91,11 @@ class Study:
         )
 
     @property
-    def resplit_ratio(self) -> float:
-        """n_test/n_train, for intervals over seeds; the largest of the study's runs."""
-        return resplit_ratio(self.plan)
+    def margin(self) -> dict[str, Any]:
+        """Which differences of accuracy count as none
+        (:class:`feddep.config.models.Margin`).
+        """
+        return self.config["margin"]
 
     def columns(self, *parts: str) -> list[str]:
         """The options of these parts of a run: of ``setting``, ``dataset`` or ``method``."""
@@ -111,7 +113,7 @@ class Study:
 
         Returns:
             :data:`KEYS` and the study's options; seeds, mean, std, last_mean, last_std,
-            validation_mean, undertrained, stalled, bytes, seconds and seconds_before as in
+            validation_mean, unfinished, stalled, bytes, seconds and seconds_before as in
             :func:`feddep.reporting.statistics.summarise`; and local_before_mean and
             local_after_mean, where all runs measured it.
         """
@@ -129,11 +131,6 @@ class Study:
             self.points[columns].join(beside).groupby(columns, sort=False, dropna=False).first()
         )
         return table.merge(points.reset_index(), how="left", on=columns)
-
-
-def resplit_ratio(planned: Sequence[plan.Run]) -> float:
-    """n_test/n_train, the largest of these runs."""
-    return max(statistics.resplit_ratio(run.specification["split"]) for run in planned)
 
 
 def load(config: Config, name: str) -> Study:
@@ -190,7 +187,7 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Of :data:`feddep.experiment.runs.COLUMNS` key, :data:`KEYS`, seed, accuracies, bytes and
         seconds; trained_rounds; best_round (mean over clients where each has a model of its own);
-        undertrained: whether the best round is among the last 5 % of the rounds, or of several
+        unfinished: whether the best round is among the last 5 % of the rounds, or of several
         models those of most are; stalled: whether it is no better than a constant answer;
         client_accuracies: list of the test accuracies of clients with test nodes where each has its
         own model, else empty; worst_client, the least of them, and client_spread, their standard
@@ -211,7 +208,7 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
     return recorded[["key", *KEYS, *_MEASURED]].assign(
         trained_rounds=rounds,
         best_round=[float(those.mean()) for those in best],
-        undertrained=[bool(those.mean() > 0.5) for those in late],
+        unfinished=[bool(those.mean() > 0.5) for those in late],
         stalled=recorded["stalled"].fillna(False).astype(bool),
         client_accuracies=pd.Series(accuracies, dtype=object, index=recorded.index),
         worst_client=[min(each, default=math.nan) for each in accuracies],
@@ -315,9 +312,9 @@ def over_seeds(rounds: pd.DataFrame, quantities: Sequence[str]) -> pd.DataFrame:
     return found.reset_index()
 
 
-def provenance(recorded: pd.DataFrame) -> str:
+def provenance(recorded: pd.DataFrame, margin: Mapping[str, Any] | None = None) -> str:
     """Where the numbers of a page come from, as a section of it: runs, seeds, dates, data, commits
-    and machines.
+    and machines; and when the margin of its verdicts was declared.
     """
     first, last = (str(day)[:10] for day in (recorded["time"].min(), recorded["time"].max()))
     lines = [
@@ -330,6 +327,12 @@ def provenance(recorded: pd.DataFrame) -> str:
             f"{dataset_title(str(name))}: seeds {seeds}; data {', '.join(of['data'].unique())}"
         )
     lines += [f"{what}: {_counted(recorded[what])}" for what in ("commit", "machine")]
+    if margin and margin["declared"]:
+        when = "before" if margin["declared"] <= first else "after"
+        lines.append(
+            f"margin ±{margin['accuracy']:g}, stricter ±{margin['strict']:g}, declared "
+            f"{margin['declared']}, {when} the runs began"
+        )
     return "## Provenance\n\n" + "".join(f"- {line}\n" for line in lines)
 
 

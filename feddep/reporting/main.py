@@ -1,5 +1,5 @@
 """The main tables: every method on every dataset, beside the papers' numbers, with comparisons,
-ranks, costs and partitions.
+costs and partitions.
 """
 
 import json
@@ -16,7 +16,6 @@ from feddep.reporting import (
     main_figures,
     main_page,
     published,
-    ranks,
     statistics,
 )
 from feddep.reporting.frames import CELL, in_paper_order
@@ -50,7 +49,7 @@ COMPARISONS = [
         "low",
         "high",
         "p",
-        "p_holm",
+        *statistics.JUDGED,
         *statistics.FLAWS,
     ),
 ]
@@ -94,11 +93,16 @@ def contents(config: Config, files: Mapping[str, str] | None = None) -> dict[str
     table = load.tidy(recorded)
     tables = {
         "accuracy": accuracy(table),
-        "comparisons": comparisons(table, load.resplit_ratio(planned)),
+        "comparisons": comparisons(table, config["margin"]),
         "costs": costs(recorded),
         "partitions": partitions(statistics_of_partitions(config, files or {})),
     }
-    tables["ranks"] = ranks.table(tables["accuracy"])
+    tables["graphs"] = pd.concat(
+        statistics.on_graphs(
+            tables["comparisons"].query("setting == @name"), config["margin"]
+        ).assign(setting=name)
+        for name in dict.fromkeys(tables["accuracy"]["setting"])
+    )
     history = load.curves(config, planned, table)
     figures: dict[str, Figure] = {"partitions": main_figures.partitions(tables["partitions"])}
     for name in dict.fromkeys(tables["accuracy"]["setting"]):
@@ -106,12 +110,11 @@ def contents(config: Config, files: Mapping[str, str] | None = None) -> dict[str
             name, tables["accuracy"].query("setting == @name")
         )
         figures[f"curves_{name}"] = main_figures.curves(name, history[history["setting"] == name])
-        figures[f"ranks_{name}"] = ranks.figure(name, tables["ranks"].query("setting == @name"))
     csv = tables | {
         "comparisons": tables["comparisons"][COMPARISONS],
         "effects": tables["comparisons"][EFFECTS],
     }
-    page = main_page.markdown(tables) + "\n" + load.provenance(recorded)
+    page = main_page.markdown(tables) + "\n" + load.provenance(recorded, config["margin"])
     return {
         **{f"{name}.csv": each for name, each in csv.items()},
         "page.md": page,
@@ -133,13 +136,14 @@ def accuracy(table: pd.DataFrame) -> pd.DataFrame:
     return in_paper_order(beside)[[*ACCURACY, *papers, *EFFORT]]
 
 
-def comparisons(table: pd.DataFrame, ratio: float) -> pd.DataFrame:
-    """Each method against FedAvg (:func:`feddep.reporting.statistics.compare`), p_holm corrected
-    over the tests of a setting.
+def comparisons(table: pd.DataFrame, margin: Mapping[str, Any]) -> pd.DataFrame:
+    """Each method against FedAvg, a setting at a time
+    (:func:`feddep.reporting.statistics.compare`).
     """
-    of_reference = table["method"] == REFERENCE
-    found = statistics.compare(table[~of_reference], table[of_reference], ratio)
-    found["p_holm"] = found.groupby("setting")["p"].transform(statistics.holm)
+    found = pd.concat(
+        statistics.compare(of[of["method"] != REFERENCE], of[of["method"] == REFERENCE], margin)
+        for _, of in table.groupby("setting", sort=False)
+    )
     return in_paper_order(found.assign(reference=REFERENCE))
 
 

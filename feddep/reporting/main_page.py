@@ -8,11 +8,10 @@ from collections.abc import Mapping
 import pandas as pd
 
 from feddep.reporting import markdown as md
-from feddep.reporting import ranks
+from feddep.reporting import statistics
 from feddep.reporting.frames import client_numbers, records
 from feddep.reporting.labels import dataset_title, is_oracle, method_title, sort_datasets
 from feddep.reporting.published import OURS, papers
-from feddep.reporting.statistics import SIGNIFICANT
 
 SELECTIONS = {
     "": "test accuracy at the round that is best on validation",
@@ -33,27 +32,25 @@ _NOTES = """\
   its owner on its own, possibly mended subgraph, before and after the local steps of the round.
 - The round is chosen on validation nodes, never on test nodes; the numbers after the last round
     stand in the second table.
-- **bold**: the two best of ours in a column, Global and oracles left aside. `*`: differs from
-  FedAvg (paired t-test over seeds with Nadeau and Bengio's correction, Holm-corrected over the
-  table, p < 0.05); see `comparisons.csv`.
+- **bold**: the two best of ours in a column, Global and oracles left aside. Verdicts are
+  [below](#differences-from-fedavg).
 - Papers: their main tables, as printed. They train differently; compare ours with the paper of
   its setting. Methods are called as here, whatever a paper calls them.
 """
-_EFFECTS = """\
+_EFFECTS = f"""\
 ## Differences from FedAvg
 
-Difference of test accuracy (at the round that is best on validation nodes) from FedAvg's, paired by
-seed, with the 95 % t-interval of its mean over the seeds, and its standardised effect g_z. Seeds
-redraw split and partition of one graph: intervals and p-values take Nadeau and Bengio's correction
-for this (2003), with n_test/n_train of the split.
+Difference of test accuracy (at the round that is best on validation nodes) from FedAvg's.
+{statistics.HOW_JUDGED}
+g_z is the standardised effect: the mean difference over the sample standard deviation of the
+differences (d_z of Cohen 1988), free of its bias (Hedges 1981). A large one may be a small
+difference: seeds that agree to the fourth digit make any difference many standard deviations. Both
+are in `effects.csv`, p-values in `comparisons.csv`.
+"""
+_GRAPHS = f"""\
+## Over graphs
 
-- d_z: the mean difference over the sample standard deviation of the differences (Cohen 1988); t of
-  the paired test is d_z √n. From n seeds it is too large by a factor that is 1.77 for n = 3. g_z is
-  free of that: d_z Γ((n − 1)/2) / (Γ((n − 2)/2) √((n − 1)/2)) (Hedges 1981). Both are in
-  `effects.csv`.
-- A large effect may be a small difference: seeds that agree to the fourth digit make any difference
-    many standard deviations.
-- p-values are in `comparisons.csv`.
+{statistics.HOW_POOLED}
 """
 _COSTS = """\
 ## Communication and runtime
@@ -76,11 +73,11 @@ Edges are undirected. *Missing edges* join nodes of different clients, so that n
 
 
 def markdown(tables: Mapping[str, pd.DataFrame]) -> str:
-    """Accuracy, differences from FedAvg, ranks, costs, partitions, and every published number
-    beside ours.
+    """Accuracy, differences from FedAvg on each graph and over graphs, costs, partitions, and every
+    published number beside ours.
 
     Args:
-        tables: accuracy, comparisons, ranks, costs, partitions and reproduction, see
+        tables: accuracy, comparisons, graphs, costs and partitions, see
             :mod:`feddep.reporting.main`.
     """
     accuracy, comparisons = tables["accuracy"], tables["comparisons"]
@@ -92,36 +89,29 @@ def markdown(tables: Mapping[str, pd.DataFrame]) -> str:
         ]
         for selection, title in SELECTIONS.items():
             parts.append(f"### {title.capitalize()}\n")
-            parts += [
-                md.table(*block) for block in _blocks(accuracy, comparisons, setting, selection)
-            ]
+            parts += [md.table(*block) for block in _blocks(accuracy, setting, selection)]
         parts.append(
             f"![Test accuracy after each round, setting {setting}](curves_{setting}.svg)\n"
         )
-    effects = ["method", "clients", "mean_difference", "g_z", "p_holm"]
+    effects = ["method", "clients", *statistics.SHOWN, "g_z"]
     parts += [_EFFECTS, md.shown(comparisons, effects, level=3)] if len(comparisons) else []
     costs = tables["costs"].assign(
         MB=tables["costs"]["bytes"] / 1e6, MB_beside=tables["costs"]["bytes_beside"] / 1e6
     )
     seconds = [str(name) for name in costs if str(name).startswith("seconds")]
     shown = md.shown(costs, ["method", "clients", "MB", "MB_beside", *seconds, "assumes"], level=3)
-    parts += [ranks.markdown(tables["ranks"]), _COSTS, shown]
+    graphs = md.shown(tables["graphs"], statistics.POOLED, ["setting"], 3)
+    parts += [_GRAPHS, graphs, _COSTS, shown]
     parts += [_PARTITIONS, _partitions(tables["partitions"])] if len(tables["partitions"]) else []
     return md.explained("\n".join(parts))
 
 
 def _blocks(
-    accuracy: pd.DataFrame, comparisons: pd.DataFrame, setting: str, selection: str
+    accuracy: pd.DataFrame, setting: str, selection: str
 ) -> list[tuple[list[str], list[list[str]]]]:
     """Header and lines of a setting's table, two datasets at a time."""
     table = accuracy[accuracy["setting"] == setting]
     top = _top_two(table, f"{selection}mean")
-    clear = comparisons[(comparisons["setting"] == setting) & (comparisons["p_holm"] < SIGNIFICANT)]
-    significant = (
-        set()
-        if selection
-        else set(zip(clear["method"], clear["dataset"], clear["clients"], strict=True))
-    )
     sources = {
         selection: OURS,
         **({} if selection else LOCAL),
@@ -146,7 +136,7 @@ def _blocks(
                     )
                     if source == OURS:
                         text = f"**{text}**" if place in top else text
-                        text += (f" {md.STAR}" if place in significant else "") + md.mark(row)
+                        text += md.mark(row)
                     # A method that sees the whole graph stands in the first column of each dataset.
                     cells[
                         (method_title(method), source),

@@ -10,16 +10,14 @@ import pandas as pd
 from feddep.config import variants
 from feddep.reporting import published
 from feddep.reporting.frames import records
-from feddep.reporting.labels import changes_of, dataset_title, method_title
+from feddep.reporting.labels import changes_of, dataset_title, marked_title, method_title
 
-MARKS = {"stalled": "§", "undertrained": "‡"}
+MARKS = {"stalled": "§", "unfinished": "‡"}
 """Marks of a number most of whose runs have a flaw; of two flaws the first counts."""
 _EXPLAINED = {
     "stalled": "stalled: they are no better than a constant answer, and so no result",
-    "undertrained": "are undertrained: their best round is among the last 5 % of their rounds",
+    "unfinished": "are unfinished: their best round is among the last 5 % of their rounds",
 }
-STAR = "\\*"
-"""Mark of a significant difference."""
 _DIFFERENCES = ("mean_difference", "gain")
 _HEADINGS = {
     **{
@@ -27,7 +25,13 @@ _HEADINGS = {
         "mean": "accuracy",
         "last_mean": "last round",
         "mean_difference": "difference",
-        "p_holm": "p, Holm",
+        "won": "won",
+        "verdict_strict": "strict",
+        "detectable": "seen with 80 %",
+        "p_no_gain": "p, no gain",
+        "probable_better": "probable: better",
+        "probable_equivalent": "equivalent",
+        "probable_worse": "worse",
     },
     **{
         "local_before_mean": "local",
@@ -41,6 +45,15 @@ _HEADINGS = {
         "paper_epsilon": "ε by the paper's account",
     },
 }
+
+
+_FORMS = {
+    "won": ".0%",
+    "detectable": ".4f",
+    "p_no_gain": ".2g",
+    **dict.fromkeys(("probable_better", "probable_equivalent", "probable_worse"), ".2f"),
+}
+"""How numbers of columns are written, where not with four digits."""
 
 
 def text(raw: str) -> str:
@@ -106,18 +119,20 @@ def cell(row: Mapping[str, Any], column: str) -> str:
 
     An accuracy, such as ``oracle_mean``, has ``oracle_std``, or of a difference ``gap_mean`` its
     interval ``gap_low`` to ``gap_high``; it is bold where it is ``chosen``, and has a † where it is
-    ``above_mlp``.  A difference has a star where p_holm is below 0.05.  Both have a mark
-    (:data:`MARKS`) where most of the runs stalled or are undertrained.
+    ``above_mlp``.  Both have a mark
+    (:data:`MARKS`) where most of the runs stalled or are unfinished.
     """
     value, prefix = row[column], column.removesuffix("mean")
     if value is None:
         return ""
-    if column == "dataset" or column in ("method", "reference"):
-        return dataset_title(value) if column == "dataset" else method_title(value)
+    if column == "dataset":
+        return dataset_title(value)
+    if column in ("method", "reference"):
+        return marked_title(value) if "verdict" in row else method_title(value)
     if isinstance(value, str):  # of an option, whatever its name
         return value
     if column in _DIFFERENCES:
-        return interval(value, row["low"], row["high"]) + star(row.get("p_holm")) + mark(row)
+        return interval(value, row["low"], row["high"]) + mark(row)
     if column.endswith("_mean") and f"{prefix}low" in row:
         return interval(value, row[f"{prefix}low"], row[f"{prefix}high"]) + mark(row, prefix)
     if column.endswith("mean"):
@@ -129,7 +144,7 @@ def cell(row: Mapping[str, Any], column: str) -> str:
                 " †" if row.get("above_mlp") else ""
             )
         return text + mark(row, prefix)
-    return str(value) if isinstance(value, bool | int) else number(value)
+    return str(value) if isinstance(value, bool | int) else number(value, _FORMS.get(column, ".4g"))
 
 
 Cells = Mapping[tuple[tuple[str, ...], str], str]
@@ -229,8 +244,3 @@ def explained(text: str) -> str:
         if f" {sign}" in text
     ]
     return "\n\n".join([text.rstrip(), *notes]) + "\n" if notes else text
-
-
-def star(p: float | None) -> str:
-    """The mark of a difference with this p: a star where it is significant."""
-    return f" {STAR}" if p is not None and p < 0.05 else ""

@@ -1,10 +1,9 @@
-"""Statistics over seeds: means, and differences from a reference, paired by seed.  All tables take
-them from here.
+"""Statistics over seeds and graphs: means, and differences from a reference with their verdicts.
+All tables take them from here.
 
-Seeds draw splits of one and the same graph, so that differences on two of them are not independent.
-Tests and intervals take Nadeau and Bengio's correction for this ("Inference for the generalization
-error", Machine Learning 52, 2003): the variance of the mean of J differences is their sample
-variance times 1/J + n_test/n_train.
+Two questions have an answer.  *On this graph*: its random divisions are independent given the
+graph, so differences are paired by seed.  *On graphs like these*: the graph is the unit.  A margin
+says which differences are as good as none; it is the key ``margin`` of the configuration.
 """
 
 import math
@@ -13,19 +12,52 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from scipy import stats
-from scipy.special import gammaln
+
+from feddep.config import variants
+from feddep.reporting import inference
+from feddep.reporting.labels import family
 
 REFERENCE = "fedavg"
 BOUND = "fedavg_oracle"
 """FedAvg whose clients know their true neighbours across the borders, an oracle."""
-SIGNIFICANT = 0.05
-MIN_SEEDS = 3
-"""Fewer pairs leave at most one degree of freedom, and a test that says nothing."""
 PLACE = ["setting", "dataset", "clients"]
-FLAWS = ("undertrained", "stalled")
+FLAWS = ("unfinished", "stalled")
 """Flaws of a run (:func:`feddep.reporting.load.tidy`); tables have the shares of such
-runs.
+runs.  Where most runs have one, its name stands instead of a verdict, of two the last.
+"""
+DECIDED = ("better", "equivalent", "worse")
+TESTS = ["p_holm", "p_no_gain", "p_equivalent", "p_equivalent_strict"]
+JUDGED = ["won", *TESTS, "detectable", "verdict", "verdict_strict"]
+"""Columns that :func:`judged` adds to a difference with its p."""
+SHOWN = ["mean_difference", "won", "verdict", "verdict_strict", "detectable"]
+"""Columns of a judged difference that pages show."""
+POOLED = [
+    *("method", "graphs", *SHOWN),
+    *("p_no_gain", "probable_better", "probable_equivalent", "probable_worse"),
+]
+"""Columns of :func:`on_graphs` that pages show."""
+HOW_JUDGED = """\
+Differences are paired by seed, and independent given the graph, whose random divisions the seeds
+draw; brackets: their 95 % t-interval; *won*: the share of seeds in which it is above 0. *Verdict*,
+on this graph: *equivalent*, the difference is within the margin by two one-sided t-tests (TOST);
+else *better* or *worse*, a paired t-test finds a difference; else *undecided*. All at 5 % after
+Holm's correction over the tests on a graph, apart for the methods in *italics*, which use edges
+across clients, the whole graph or an oracle, and for Local, the control. *Strict*: at the stricter
+margin. *Seen with 80 %*: the difference that these seeds would have shown with 80 % power at the
+level of Holm's first step. A difference most of whose runs stalled, or were *unfinished*, their
+best round among the last 5 %, enters no verdict.
+"""
+HOW_POOLED = """\
+The graph is the unit; numbers of clients and partitions of one graph are averaged, and what has no
+verdict there is left out. *Verdict*, on graphs like these: *equivalent*, the mean difference is
+within the margin by TOST over graphs; else *better* or *worse*, Wilcoxon's signed-rank test finds a
+difference; else *undecided*. *p, no gain*: of the one-sided t-test that the mean gain is below the
+margin. All at 5 % after Holm's correction, apart for the methods in *italics*, which use edges
+across clients, the whole graph or an oracle, and for Local, the control. *Strict*: at the stricter
+margin. *Won*: the share of graphs on which the difference is above 0. *Seen with 80 %*: the mean
+difference that a t-test over so many graphs would have shown with 80 % power at the level of Holm's
+first step. *Probable*: posterior probabilities that a method is better, equivalent and worse, by
+the Bayesian signed-rank test.
 """
 LOCAL = ("local_before", "local_after")
 MEANS = ("validation", *LOCAL, "best_round", *FLAWS, "bytes", "seconds", "seconds_before")
@@ -75,8 +107,8 @@ def pairs(runs: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     weights.  A method that sees the whole graph is paired with the other at each number of clients.
 
     Returns:
-        setting, dataset, clients, method, seed, difference; undertrained, which share of the pair
-        is; stalled, whether either is.
+        setting, dataset, clients, method, seed, difference; unfinished and unfinished_of,
+        whether the run and that of the reference are; stalled, whether either is.
     """
     columns = [*PLACE, "seed", "test", *FLAWS]
     both = runs[["method", *columns]].merge(
@@ -84,124 +116,149 @@ def pairs(runs: pd.DataFrame, reference: pd.DataFrame) -> pd.DataFrame:
     )
     here, there = both["clients"], both["clients_of"]
     both = both[here.isna() | there.isna() | (here == there).fillna(False)]
-    return both[["setting", "dataset", "method", "seed"]].assign(
+    kept = ["setting", "dataset", "method", "seed", "unfinished", "unfinished_of"]
+    return both[kept].assign(
         clients=both["clients"].fillna(both["clients_of"]),
         difference=both["test"] - both["test_of"],
-        undertrained=both[["undertrained", "undertrained_of"]].mean(axis="columns"),
         stalled=both[["stalled", "stalled_of"]].any(axis="columns"),
     )
 
 
-def compare(runs: pd.DataFrame, reference: pd.DataFrame, ratio: float) -> pd.DataFrame:
-    """Differences of methods from a reference, paired by seed: a row a method, setting, dataset and
-    number of clients.
+def compare(runs: pd.DataFrame, reference: pd.DataFrame, margin: Mapping[str, Any]) -> pd.DataFrame:
+    """Differences of methods from a reference, paired by seed, with verdicts: a row a method,
+    setting, dataset and number of clients.
 
     Returns:
-        method and :data:`PLACE`; what :func:`difference` gives of them; p_holm, after Holm's
-        correction over all rows.
+        method, :data:`PLACE`, and what :func:`difference` and :func:`judged` give.
     """
+    return judged(differences(pairs(runs, reference), margin))
+
+
+def differences(found: pd.DataFrame, margin: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows of :func:`compare` without verdicts, of :func:`pairs`."""
     keys = ["method", *PLACE]
     rows = [
-        {**dict(zip(keys, cast(tuple, key), strict=True)), **difference(found, ratio)}
-        for key, found in pairs(runs, reference).groupby(keys, sort=False, dropna=False)
+        {**dict(zip(keys, cast(tuple, key), strict=True)), **difference(of, margin)}
+        for key, of in found.groupby(keys, sort=False, dropna=False)
     ]
-    table = pd.DataFrame(rows, columns=[*keys, *difference(pairs(runs[:0], reference), ratio)])
-    return table.assign(p_holm=holm(table["p"])).astype({"clients": "Int64"})
+    table = pd.DataFrame(rows, columns=[*keys, *difference(found[:0], margin)])
+    return table.astype({"clients": "Int64"})
 
 
-def difference(found: pd.DataFrame, ratio: float) -> dict[str, float]:
-    """:func:`interval` of the differences of :func:`pairs`, and :data:`FLAWS`; no p where most
-    pairs have a run that stalled.
+def difference(found: pd.DataFrame, margin: Mapping[str, Any]) -> dict[str, float]:
+    """What :func:`tested` says of the differences of :func:`pairs`; seeds, their number; and
+    :data:`FLAWS`, unfinished the larger share of the two sides.
     """
-    shares = {flaw: float(found[flaw].astype(float).mean()) for flaw in FLAWS}
+    sides = found[["unfinished", "unfinished_of"]].astype(float).mean()
     return {
-        **interval(found["difference"], ratio),
-        **({"p": math.nan} if shares["stalled"] > 0.5 else {}),
-        **shares,
+        "seeds": len(found),
+        **tested(found["difference"], margin),
+        "unfinished": float(sides.max()),
+        "stalled": float(found["stalled"].astype(float).mean()),
     }
 
 
-def resplit_ratio(split: Mapping[str, float]) -> float:
-    """n_test/n_train of random splits; fewer labels to train on leave it as it is, as train and
-    test nodes are drawn likewise.
+def tested(values: Any, margin: Mapping[str, Any]) -> dict[str, float]:
+    """:func:`feddep.reporting.inference.t_test` of differences; won, the share above 0; p_no_gain,
+    of the one-sided test that the mean is below the margin; p_equivalent and p_equivalent_strict,
+    of the equivalence test at both margins.
     """
-    return split["test"] / split["train"]
-
-
-def interval(differences: Any, ratio: float) -> dict[str, float]:
-    """Mean and 95 % t-interval of paired differences, with the paired t-test and effect sizes.
-
-    Args:
-        differences: one a seed.
-        ratio: n_test/n_train of Nadeau and Bengio's correction; 0 for independent observations.
-
-    Returns:
-        seeds, their number; mean_difference; std_difference, the sample standard deviation; low and
-        high, the ends of the interval; p, two-sided; d_z, the mean over the sample standard
-        deviation (Cohen 1988), and g_z, the same without its bias, d_z Γ(ν/2) / (Γ((ν − 1)/2)
-        √(ν/2)) for ν = seeds − 1 (Hedges 1981).  From low on all are NaN with fewer than
-        :data:`MIN_SEEDS`, or if all differences are equal.
-    """
-    values = np.asarray(differences, dtype=float)
-    n = len(values)
-    spread = float(np.std(values, ddof=1)) if n > 1 else math.nan
-    found = {
-        "seeds": n,
-        "mean_difference": float(values.mean()) if n else math.nan,
-        "std_difference": spread,
+    no_gain, no_loss = inference.margin_tests(values, margin["accuracy"])
+    return {
+        **inference.t_test(values),
+        "won": float((np.asarray(values) > 0).mean()) if len(values) else math.nan,
+        "p_no_gain": no_gain,
+        "p_equivalent": max(no_gain, no_loss),
+        "p_equivalent_strict": max(inference.margin_tests(values, margin["strict"])),
     }
-    if n < MIN_SEEDS or spread < 1e-12:
-        return found | dict.fromkeys(("low", "high", "p", "d_z", "g_z"), math.nan)
-    mean, error = found["mean_difference"], spread * math.sqrt(1 / n + ratio)
-    reach, p = (
-        error * float(stats.t.ppf(0.975, n - 1)),
-        2 * float(stats.t.sf(abs(mean) / error, n - 1)),
-    )
-    d_z, half = mean / spread, (n - 1) / 2
-    g_z = d_z * math.exp(gammaln(half) - gammaln(half - 0.5)) / math.sqrt(half)
-    return found | {"low": mean - reach, "high": mean + reach, "p": p, "d_z": d_z, "g_z": g_z}
 
 
-def critical_difference(k: int, n: int) -> float:
-    """Nemenyi's critical difference of k methods' average ranks over n graphs at 5 %, q √(k (k + 1)
-    / 6n) with q of the studentised range over √2 (Demšar 2006).
-    """
-    q = float(stats.studentized_range.ppf(1 - SIGNIFICANT, k, math.inf))
-    return q * math.sqrt(k * (k + 1) / (12 * n))
-
-
-def average_ranks(table: pd.DataFrame) -> pd.DataFrame:
-    """Ranks of methods, averaged over graphs, with Nemenyi's test (Demšar, "Statistical comparisons
-    of classifiers", JMLR 2006).
+def judged(table: pd.DataFrame) -> pd.DataFrame:
+    """Verdicts on the question what holds on this graph.
 
     Args:
-        table: a row a method and dataset with the mean accuracy, as ``method``, ``dataset`` and
-            ``mean``.
+        table: rows of :func:`difference` with method and dataset, which is empty where a row is
+            over several.
 
     Returns:
-        For each of the k methods with a mean on all N graphs, the best first: method; rank, 1 for
-        the best on each; graphs, N; critical_difference, by which the ranks of two methods differ
-        where they are different at 5 %.
+        The rows with p_holm, which is p after Holm's correction over the rows of a graph and family
+        of methods, and the other tests corrected likewise; detectable, the difference seen with
+        80 % power; verdict, and verdict_strict, at the stricter margin.
     """
-    scores = table.pivot(index="method", columns="dataset", values="mean").dropna()
-    k, n = scores.shape
-    ranks = scores.rank(ascending=False).mean(axis="columns").sort_values(kind="stable")
-    return (
-        ranks.rename("rank")
-        .reset_index()
-        .assign(graphs=n, critical_difference=critical_difference(k, n))
-    )
+    graph = table["dataset"].map(variants.base, na_action="ignore")
+    return _corrected(table.assign(p_holm=table["p"]), table["seeds"], [graph])
 
 
-def holm(p: Any) -> np.ndarray:
-    """Holm's step-down adjusted p-values; NaN entries are no tests and stay NaN.
+def on_graphs(table: pd.DataFrame, margin: Mapping[str, Any]) -> pd.DataFrame:
+    """Verdicts on the question what holds on graphs like these: the graph is the unit.
 
-    The k-th smallest of m p-values becomes max over j ≤ k of min(1, (m − j + 1) p_(j)).
+    Args:
+        table: rows of :func:`judged`; those of one graph, such as with other numbers of clients or
+            partitions, are averaged, those without a verdict left out.
+        margin: that of the configuration.
+
+    Returns:
+        A row a method, the largest gain first: graphs, their number; what :func:`judged` has, of
+        their mean differences, with p_holm of Wilcoxon's signed-rank test; and probable_better,
+        probable_equivalent and probable_worse
+        (:func:`feddep.reporting.inference.region_probabilities`).
     """
-    p = np.asarray(p, dtype=float)
-    adjusted, tests = np.full(len(p), np.nan), np.flatnonzero(~np.isnan(p))
-    order = tests[np.argsort(p[tests], kind="stable")]
-    adjusted[order] = np.maximum.accumulate(
-        np.minimum(1.0, np.arange(len(order), 0, -1) * p[order])
+    sound = table[(flaws(table) == "") & table["mean_difference"].notna()]
+    graph = sound["dataset"].map(variants.base)
+    means = sound.groupby(["method", graph], sort=False)["mean_difference"].mean()
+    rows = [
+        {
+            "method": method,
+            "graphs": len(values),
+            **tested(values, margin),
+            "p_holm": inference.wilcoxon(values),
+            **_probable(values, margin),
+            **dict.fromkeys(FLAWS, 0.0),
+        }
+        for method, values in means.groupby("method", sort=False)
+    ]
+    columns = ["method", "graphs", *tested([], margin), "p_holm", *_probable([], margin), *FLAWS]
+    found = pd.DataFrame(rows, columns=columns)
+    found = found.sort_values("mean_difference", ascending=False, kind="stable", ignore_index=True)
+    return _corrected(found, found["graphs"], [])
+
+
+def _probable(values: Any, margin: Mapping[str, Any]) -> dict[str, float]:
+    found = inference.region_probabilities(values, margin["accuracy"])
+    return {f"probable_{word}": p for word, p in zip(DECIDED, found, strict=True)}
+
+
+def _corrected(table: pd.DataFrame, units: pd.Series, by: list[pd.Series]) -> pd.DataFrame:
+    """Rows with their tests corrected within what ``by`` and the family of a method tell apart,
+    with detectable and verdicts; ``units`` are the numbers of differences.
+    """
+    flawed = flaws(table)
+    tests = table[TESTS].astype(float).mask(flawed != "")
+    families = tests.groupby([*by, table["method"].map(family)], dropna=False)
+    counts = families["p_holm"].transform("count").clip(lower=1)
+    table = table.assign(
+        detectable=list(map(inference.detectable, table["std_difference"], units, counts)),
+        **{name: families[name].transform(inference.holm) for name in TESTS},
     )
-    return adjusted
+    for end in ("", "_strict"):
+        tested = zip(
+            table["mean_difference"], table["p_holm"], table[f"p_equivalent{end}"], strict=True
+        )
+        words = [inference.verdict(*each) for each in tested]
+        table[f"verdict{end}"] = flawed.where(flawed != "", words)
+    return table
+
+
+def flaws(table: pd.DataFrame) -> pd.Series:
+    """The flaw that most runs of each row have, or an empty text."""
+    words = pd.Series("", index=table.index)
+    for flaw in FLAWS:
+        words = words.mask(table[flaw] > 0.5, flaw)
+    return words
+
+
+def counted(table: pd.DataFrame) -> str:
+    """How many differences have each verdict, such as ``9 differences: 2 worse, 7 undecided``."""
+    counts = table["verdict"].value_counts()
+    words = [f"{counts[word]} {word}" for word in (*DECIDED, "undecided", *FLAWS) if word in counts]
+    return f"{counts.sum()} differences: {', '.join(words)}"

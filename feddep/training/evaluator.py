@@ -1,6 +1,6 @@
 """Evaluation with full neighbourhoods."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,30 +42,42 @@ def class_counts(logits: Tensor, labels: Tensor) -> ClassCounts:
     """How many of k nodes of each class are classified right, get it, and have it: from their
     logits, shape (k, C), and their classes, shape (k,).
     """
-    return _by_class(logits.argmax(dim=1).cpu().numpy(), labels.cpu().numpy(), logits.shape[1])
+    ((_, _, counts),) = Evaluated([labels.cpu().numpy()], [0]).counts(logits)
+    return counts
 
 
-def _by_class(predicted: np.ndarray, true: np.ndarray, classes: int) -> ClassCounts:
-    sets = true[predicted == true], predicted, true
-    return [np.bincount(each, minlength=classes).tolist() for each in sets]
+class Evaluated:
+    """Validation nodes and test nodes of several clients: those of a client follow one another."""
 
+    def __init__(self, labels: Sequence[np.ndarray], validation: Sequence[int]) -> None:
+        """Take the classes of each client's nodes, of which so many, the first, are for
+        validation.
+        """
+        sizes = [(count, len(each) - count) for each, count in zip(labels, validation, strict=True)]
+        self._sizes: list[int] = np.ravel(sizes).tolist()
+        self._sets = np.repeat(np.arange(len(self._sizes)), self._sizes)
+        self._labels = np.concatenate(labels)
 
-def counted(
-    logits: Tensor, labels: Tensor, validation: int, metric: Metric
-) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
-    """How well so many ``validation`` nodes are classified, and the test nodes that follow
-    (:func:`score`), and the latter by class.
-    """
-    predicted, true = logits.argmax(dim=1).cpu().numpy(), labels.cpu().numpy()
-    by_class = _by_class(predicted[validation:], true[validation:], logits.shape[1])
-    if metric == "accuracy":
-        right = int(np.count_nonzero(predicted[:validation] == true[:validation]))
-        return (right, validation), (sum(by_class[0]), len(true) - validation), by_class
-    return (
-        score(logits[:validation], labels[:validation], metric),
-        score(logits[validation:], labels[validation:], metric),
-        by_class,
-    )
+    def counts(
+        self, logits: Tensor, metric: Metric = "accuracy"
+    ) -> list[tuple[CorrectCount, CorrectCount, ClassCounts]]:
+        """How well each client's validation and test nodes are classified (:func:`score`), and the
+        latter by class, from the logits of all, shape (k, C).
+        """
+        classes, predicted = logits.shape[1], logits.argmax(dim=1).cpu().numpy()
+        true, given = (self._sets * classes + each for each in (self._labels, predicted))
+        counted = (
+            np.bincount(each, minlength=len(self._sizes) * classes)
+            for each in (true[true == given], given, true)
+        )
+        by_class = np.stack(list(counted)).reshape(3, -1, classes)
+        if metric == "accuracy":
+            scores = list(zip(by_class[0].sum(axis=1).tolist(), self._sizes, strict=True))
+        else:
+            labels = torch.from_numpy(self._labels).to(logits.device)
+            sets = zip(logits.split(self._sizes), labels.split(self._sizes), strict=True)
+            scores = [score(*each, metric) for each in sets]
+        return [(*scores[k : k + 2], by_class[:, k + 1].tolist()) for k in range(0, len(scores), 2)]
 
 
 class Evaluator:
@@ -132,16 +144,29 @@ class Counting:
 
     def alone(self) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
         """Count without any other."""
-        return self.counts(self.evaluator.logits_of(self.model, evaluated_nodes(self.split)))
+        logits = self.evaluator.logits_of(self.model, evaluated_nodes(self.split))
+        check_logits(logits)
+        (found,) = evaluated([(self.evaluator.graph, self.split)]).counts(logits, self.metric)
+        return found
 
-    def counts(self, logits: Tensor) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
-        """The counts, from the logits of these nodes."""
-        check_finite("what the model puts out", 0.0, [logits])
-        known = self.evaluator.labels
-        labels = known[torch.from_numpy(evaluated_nodes(self.split)).to(known.device)]
-        return counted(logits, labels, len(self.split.val), self.metric)
+
+def check_logits(logits: Tensor) -> None:
+    """Make sure that one of each node's logits is the largest.
+
+    Raises:
+        DivergenceError: if any is not a finite number.
+    """
+    check_finite("what the model puts out", 0.0, [logits])
 
 
 def evaluated_nodes(split: Split) -> np.ndarray:
     """The validation nodes, and then the test nodes."""
     return np.concatenate([split.val, split.test])
+
+
+def evaluated(clients: Sequence[tuple[Graph, Split]]) -> Evaluated:
+    """These nodes of several clients."""
+    return Evaluated(
+        [graph.labels[evaluated_nodes(split)] for graph, split in clients],
+        [len(split.val) for _, split in clients],
+    )

@@ -26,7 +26,14 @@ from feddep.nn.stacked import (
     StackedPass,
     terms,
 )
-from feddep.training.evaluator import Counting, Evaluator, evaluated_nodes
+from feddep.training.evaluator import (
+    Counting,
+    Evaluated,
+    Evaluator,
+    check_logits,
+    evaluated,
+    evaluated_nodes,
+)
 from feddep.training.learner import SGD, Adam, FullBatchLearner, Step
 from feddep.utils.coroutines import run_together
 
@@ -96,26 +103,32 @@ class Together:
     def _stack(self, questions: Sequence[Any]) -> tuple[StackedModels, StackedGraphs]:
         return (
             self._models(tuple(each.model for each in questions)),
-            self._graphs(tuple(each.evaluator for each in questions)),
+            self._graphs(
+                tuple((each.evaluator.features, each.evaluator.adjacency) for each in questions)
+            ),
         )
 
     @torch.no_grad()
     def _counts(self, questions: Sequence[Counting]) -> list[Any]:
         models, graphs = self._stack(questions)
-        nodes = self._evaluated(graphs, tuple(each.split for each in questions))
+        nodes, counter = self._evaluated(
+            graphs, tuple((each.evaluator, each.split) for each in questions)
+        )
         computed = StackedPass(models, graphs)
         hidden = computed.body()
         if _inherits(questions[0].model, "head"):
             logits = computed.head(nodes)
-            own = [logits[part] for part in nodes.parts]
         else:
-            own = [
-                each.model.head(hidden[part], each.evaluator.adjacency)[
-                    torch.from_numpy(evaluated_nodes(each.split))
+            logits = torch.cat(
+                [
+                    each.model.head(hidden[part], each.evaluator.adjacency)[
+                        evaluated_nodes(each.split)
+                    ]
+                    for each, part in zip(questions, graphs.nodes.parts, strict=True)
                 ]
-                for each, part in zip(questions, graphs.nodes.parts, strict=True)
-            ]
-        return [each.counts(logits) for each, logits in zip(questions, own, strict=True)]
+            )
+        check_logits(logits)
+        return counter.counts(logits, questions[0].metric)
 
     def _steps(self, steps: Sequence[Step]) -> list[float]:
         models, graphs = self._stack(steps)
@@ -160,7 +173,9 @@ class Together:
         """Cross-entropy of each model, from the inputs of the last layer on, and the gradients of
         all layers.
         """
-        nodes, labels, shares = self._trained(graphs, tuple(learners))
+        nodes, labels, shares = self._trained(
+            graphs, tuple((each.nodes, each.labels) for each in learners)
+        )
         logits = computed.head(nodes)
         found = log_softmax(logits, 1)
         losses = [nll_loss(found[part], labels[part, 0]) for part in nodes.parts]
@@ -195,30 +210,31 @@ def _joint(optimizers: Sequence[Any]) -> torch.optim.Optimizer:
     return joint
 
 
-def _graphs(evaluators: Sequence[Evaluator]) -> StackedGraphs:
-    """The graphs of evaluators."""
-    features: list[Any] = [each.features for each in evaluators]
-    return StackedGraphs(features, [each.adjacency for each in evaluators])
+def _graphs(matrices: Sequence[tuple[SparseMatrix, SparseMatrix]]) -> StackedGraphs:
+    """The graphs of evaluators, given by features and adjacency."""
+    features, adjacencies = zip(*matrices, strict=True)
+    return StackedGraphs(features, adjacencies)
 
 
-def _evaluated(graphs: StackedGraphs, splits: Sequence[Split]) -> StackedNodes:
-    """Validation and test nodes."""
-    return graphs.nodes.restrict([evaluated_nodes(split) for split in splits])
+def _evaluated(
+    graphs: StackedGraphs, clients: Sequence[tuple[Evaluator, Split]]
+) -> tuple[StackedNodes, Evaluated]:
+    """Validation and test nodes of the clients."""
+    nodes = graphs.nodes.restrict([evaluated_nodes(split) for _, split in clients])
+    return nodes, evaluated([(evaluator.graph, split) for evaluator, split in clients])
 
 
 def _trained(
-    graphs: StackedGraphs, learners: Sequence[FullBatchLearner]
+    graphs: StackedGraphs, sets: Sequence[tuple[Tensor, Tensor]]
 ) -> tuple[StackedNodes, Tensor, Tensor]:
-    """Training nodes, their classes, shape (k, 1), and what the gradient of a mean over their
-    graph's has there, the same shape.
+    """Training nodes, from each graph's with their classes: all of them, their classes, shape
+    (k, 1), and what the gradient of a mean over their graph's has there, the same shape.
     """
-    nodes = graphs.nodes.restrict([each.nodes.cpu().numpy() for each in learners])
-    shares = [
-        each.labels.new_ones(each.size, dtype=torch.float32).div_(-each.size) for each in learners
-    ]
+    nodes, labels = zip(*sets, strict=True)
+    shares = [each.new_ones(len(each), dtype=torch.float32).div_(-len(each)) for each in labels]
     return (
-        nodes,
-        torch.cat([each.labels for each in learners]).unsqueeze(1),
+        graphs.nodes.restrict([each.cpu().numpy() for each in nodes]),
+        torch.cat(labels).unsqueeze(1),
         torch.cat(shares).unsqueeze(1),
     )
 

@@ -52,12 +52,15 @@ def test_defaults_are_filled_in_and_the_input_is_left_alone():
     assert config["partition"] == {
         "method": "louvain",
         "delta": 20,
-        "engine": "python-louvain",
+        "engine": None,
         "beta": 1.0,
     }
     assert config["records"] == {"directory": "results/runs", "use": True}
     assert config["datasets"]["tiny"]["synthetic"]["nodes"] == 240
-    assert config["datasets"]["tiny"]["partition"] == config["partition"]
+    assert config["datasets"]["tiny"]["partition"] == {
+        **config["partition"],
+        "engine": "python-louvain",
+    }
     assert config["settings"]["quick"]["optimizer"] == "adam"
     assert isinstance(
         validate(changed("settings.quick.learning_rate", 1))["settings"]["quick"]["learning_rate"],
@@ -68,13 +71,38 @@ def test_defaults_are_filled_in_and_the_input_is_left_alone():
     assert len(complete) > 10
 
 
+@pytest.mark.parametrize(
+    ("nodes", "given", "engine"),
+    [
+        (20_000, None, "python-louvain"),
+        (20_001, None, "igraph"),
+        (20_001, "python-louvain", "python-louvain"),
+    ],
+)
+def test_igraph_finds_the_communities_of_large_graphs_where_nobody_chooses(
+    nodes: int, given: str | None, engine: str
+):
+    raw = changed("datasets.tiny", {"synthetic": {"nodes": nodes}})
+    config = validate({**raw, "partition": {"engine": given}})
+    assert config["datasets"]["tiny"]["partition"]["engine"] == engine
+
+
 def test_default_yaml_spells_out_the_defaults():
     """But what it defines and chooses, leaving its keys out says the same."""
     full = yaml.safe_load((ROOT / "config" / "default.yaml").read_text())
     assert set(full) == set(Configuration.model_fields) - {"plugins"}
     short = {
         key: full[key]
-        for key in ("datasets", "clients", "seeds", "settings", "methods", "tables", "studies")
+        for key in (
+            "datasets",
+            "clients",
+            "seeds",
+            "settings",
+            "methods",
+            "tables",
+            "studies",
+            "margin",
+        )
     }
     assert validate(short) == validate(full)
 

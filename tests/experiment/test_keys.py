@@ -109,6 +109,7 @@ EVERY_KEY: list[tuple[str, Any, set[str]]] = [
     ("trainings_per_gpu", 2, set()),
     ("threads", 8, set()),
     ("memory.training", 1, set()),
+    ("margin.accuracy", 0.02, set()),
     ("datasets.cora.features", "row", RUNS - TINY),
     ("datasets.cora.labelled", 0.5, RUNS - TINY),
     ("datasets.cora.split", {"train": 0.3}, SPLITS - TINY),

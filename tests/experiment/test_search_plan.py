@@ -24,7 +24,6 @@ SEARCH = {
     "methods": ["fedprox", "fedper"],
     "clients": 2,
     "trials": 6,
-    "search_seeds": [7, 8, 9],
     "seeds": [0, 1],
 }
 PROVENANCE = {
@@ -36,7 +35,8 @@ PROVENANCE = {
 
 
 def config_in(folder: Path, study: dict[str, Any] | None = None, **changes: Any) -> Config:
-    found = {"name": "found", "kind": "searched", "search": {**SEARCH, **changes}, **(study or {})}
+    search = {"search": {**SEARCH, **changes}, "search_seeds": [7, 8, 9]}
+    found = {"name": "found", "kind": "searched", **search, **(study or {})}
     places = {"output": str(folder), "records": {"directory": str(folder / "runs")}}
     settings = {"quick": {"rounds": 2, "hidden_channels": 16}}
     return validate({**CONFIG, **places, "settings": settings, "studies": [found]})
@@ -194,8 +194,11 @@ def test_a_trial_may_diverge_and_no_other_run(tmp_path: Path):
 
 
 def test_seeds_are_those_of_the_configuration_where_none_are_given(tmp_path: Path):
-    config = config_in(tmp_path, seeds=None)
-    assert config["studies"]["found"]["search"]["seeds"] == CONFIG["seeds"]
+    config = config_in(tmp_path, {"search_seeds": None}, seeds=None, methods=["fedper"])
+    for seeds in ([20], [21, 22], CONFIG["seeds"]):
+        found = plan.stages(config, "found")[-1]
+        assert list(dict.fromkeys(run.seed for run in found)) == seeds
+        train(config, found, lambda run: 0.5)
 
 
 def test_a_setting_may_be_spelled(tmp_path: Path):
@@ -209,7 +212,7 @@ def test_a_setting_may_be_spelled(tmp_path: Path):
 @pytest.mark.parametrize(
     ("study", "changes", "words"),
     [
-        ({}, {"seeds": [1, 9]}, ["studies.found.search", "9"]),
+        ({}, {"seeds": [1, 9]}, ["studies.found", "9"]),
         ({"runs": [{}]}, {}, ["studies.found", "runs"]),
         ({}, {"trials": 2, "methods": ["fedpub"]}, ["trials is 2", "fedpub", "3"]),
         ({}, {"setting": "quick,learning_rate=0.5"}, ["settings.search", "learning_rate 0.5"]),

@@ -22,7 +22,7 @@ from feddep.graph.partitioners import (
     metis_partition,
     partition,
 )
-from feddep.utils.errors import PartitionError
+from feddep.utils.errors import Notice, PartitionError
 
 WAYS = [
     *({"method": method} for method in METHODS if method not in ("overlap", "given")),
@@ -90,6 +90,15 @@ def test_louvain_is_what_it_was(graph: Graph):
         partition(graph, 5, 3, engine="igraph").facts.items()
         >= {"method": "louvain", "engine": "igraph"}.items()
     )
+
+
+def test_igraph_finds_the_communities_of_large_graphs_where_nobody_chooses(
+    graph: Graph, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("feddep.graph.partitioners._LARGE", 599)
+    with pytest.warns(Notice):
+        made = partition(graph, 5, 3)
+    np.testing.assert_array_equal(made.client, partition(graph, 5, 3, engine="igraph").client)
 
 
 def shares(graph: Graph, partition: Partition) -> np.ndarray:

@@ -10,6 +10,7 @@ from torch_geometric.nn import GATConv, GCNConv
 
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import PAD, SampledTrees, sample_trees
+from feddep.methods.feddep.fused import FusedGCN, FusedSAGE
 from feddep.methods.method import BUILT_IN_ENCODERS
 from feddep.nn.encoders import GAT, GCN, HEADS, new_encoder
 from feddep.nn.feature_table import FeatureTable
@@ -130,3 +131,19 @@ def test_the_last_layer_reads_the_embeddings(name: str, layers: int):
         assert (hidden >= 0).all()
     assert torch.equal(model.head(hidden, inputs.adjacency), inputs.logits(model))
     assert model.output_widths[-1] == graph.num_classes
+
+
+@pytest.mark.parametrize("z", [None, torch.randn(30, 4)], ids=["real", "mended"])
+@pytest.mark.parametrize("made", [FusedGCN, FusedSAGE])
+def test_a_large_graph_is_classified_some_columns_at_a_time(
+    made: type, z: torch.Tensor | None, monkeypatch: pytest.MonkeyPatch
+):
+    graph = random_graph(30, 80)
+    model = made(graph.num_features, 4, 40, graph.num_classes, 2, 0.5)
+    for weight in model.parameters():
+        nn.init.normal_(weight)
+    at_once = full(model, graph, z).detach()
+    monkeypatch.setattr("feddep.nn.layered._MANY", 30 * 40 - 1)
+    monkeypatch.setattr("feddep.nn.layered.LayeredClassifier.head", None)
+    with torch.no_grad():
+        torch.testing.assert_close(full(model, graph, z), at_once, rtol=1e-5, atol=1e-5)

@@ -1,10 +1,12 @@
 import numpy as np
+import pytest
 import scipy.sparse as sp
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from feddep.nn.sparse import SparseMatrix
+from feddep.utils.errors import DataError
 
 
 @given(
@@ -33,6 +35,28 @@ def test_columns_that_repeat_within_a_row_add_up():
     product.backward()
     assert product.item() == 10 * 1 + 101 * 2
     assert w.grad.flatten().tolist() == [10, 101]
+
+
+def test_the_product_with_a_transpose_is_embedding_bags_to_the_last_bit():
+    rng = np.random.default_rng(0)
+    found = sp.random(50, 40, 0.3, "csr", dtype=np.float32, random_state=rng)
+    w = torch.randn(16, 40).T
+    arrays = (torch.from_numpy(each) for each in (found.indices, found.indptr[:-1], found.data))
+    indices, offsets, values = arrays
+    theirs = torch.embedding_bag(w, indices, offsets, mode=0, per_sample_weights=values)[0]
+    product = SparseMatrix.from_scipy(found) @ w.requires_grad_()
+    assert torch.equal(product, theirs)
+    assert torch.equal(
+        torch.autograd.grad(product.sum(), w)[0].sum(dim=1) > 0,
+        torch.from_numpy(np.bincount(found.indices, minlength=40) > 0),
+    )
+
+
+def test_entries_that_int32_cannot_number_are_refused():
+    matrix = sp.csr_matrix((1, 1), dtype=np.float32)
+    matrix.indptr = np.array([0, 2**31])
+    with pytest.raises(DataError, match="2147483648 entries"):
+        SparseMatrix.from_scipy(matrix)
 
 
 def test_transpose():

@@ -1,4 +1,4 @@
-"""The long table of a study: columns for what differs, and which runs are undertrained."""
+"""The long table of a study: columns for what differs, and which runs are unfinished."""
 
 import math
 from pathlib import Path
@@ -62,12 +62,12 @@ def test_rows_of_a_summary_stand_in_the_papers_order() -> None:
         )
     )
 )
-def test_undertrained_runs_are_best_late(case: tuple[int, list[int]]) -> None:
+def test_unfinished_runs_are_best_late(case: tuple[int, list[int]]) -> None:
     rounds, best = case
     last = range(1, rounds + 1)[-math.ceil(rounds / 20) :]  # those that begin after 95 % of them
     late = [number in last for number in best]
     found = load.tidy(table([finished("local", 0, 0.5, rounds=rounds, best_round=best)])).iloc[0]
-    assert found["undertrained"] == (late.count(True) > late.count(False))
+    assert found["unfinished"] == (late.count(True) > late.count(False))
     assert found["best_round"] == pytest.approx(sum(best) / len(best))
 
 

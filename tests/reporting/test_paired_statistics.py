@@ -1,72 +1,17 @@
-"""Means over seeds, paired tests and Holm's correction, by hand, in closed form and by slow
-references.
-"""
+"""Means over seeds, differences paired by seed, and verdicts on a graph and over graphs."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy import stats
 
-from fabricated import RESPLITS, T_95_TWO_DEGREES, finished, row, study, two_sided_p
-from feddep.reporting import statistics
+from fabricated import finished, row, study
+from feddep.reporting import inference, statistics
 
-
-def test_interval_in_closed_form() -> None:
-    found = statistics.interval([0.01, 0.02, 0.03], 1 / 3)
-    half = T_95_TWO_DEGREES * 0.01 * RESPLITS
-    assert found["seeds"] == 3
-    assert [found["mean_difference"], found["std_difference"]] == pytest.approx([0.02, 0.01])
-    assert [found["low"], found["high"]] == pytest.approx([0.02 - half, 0.02 + half])
-    assert found["p"] == pytest.approx(two_sided_p(2 / RESPLITS))
-    # Two degrees of freedom: Γ(1) / (Γ(1/2) √1) is one over √π.
-    assert [found["d_z"], found["g_z"]] == pytest.approx([2.0, 2.0 / math.sqrt(math.pi)])
-
-
-@given(
-    st.lists(st.floats(-1, 1), min_size=3, max_size=12).filter(lambda values: np.std(values) > 1e-6)
-)
-def test_interval_against_the_quantile(values: list[float]) -> None:
-    found, plain, n = statistics.interval(values, 0.25), statistics.interval(values, 0), len(values)
-    half = stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) * math.sqrt(1 / n + 0.25)
-    assert [found["low"], found["high"]] == pytest.approx(
-        [np.mean(values) - half, np.mean(values) + half]
-    )
-    assert plain["p"] == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
-    assert (found["p"] < 0.05) == (found["low"] > 0 or found["high"] < 0)
-
-
-@pytest.mark.parametrize("values", [[], [0.1], [0.1, 0.2], [0.1, 0.1, 0.1]])
-def test_too_few_or_equal_differences_have_no_test(values: list[float]) -> None:
-    found = statistics.interval(values, 1 / 3)
-    assert all(math.isnan(found[name]) for name in ("low", "high", "p", "d_z", "g_z"))
-    assert found["seeds"] == len(values)
-    assert (
-        found["mean_difference"] == pytest.approx(np.mean(values))
-        if values
-        else math.isnan(found["mean_difference"])
-    )
-
-
-def test_holm_by_hand() -> None:
-    assert statistics.holm([0.01, 0.04, math.nan, 0.03]) == pytest.approx(
-        [0.03, 0.06, math.nan, 0.06], nan_ok=True
-    )
-
-
-@given(st.lists(st.floats(0, 1), max_size=12))
-def test_holm_against_its_definition(values: list[float]) -> None:
-    order = sorted(range(len(values)), key=values.__getitem__)
-    expected = {
-        place: max(min(1.0, (len(values) - j) * values[order[j]]) for j in range(k + 1))
-        for k, place in enumerate(order)
-    }
-    assert statistics.holm(values).tolist() == pytest.approx(
-        [expected[place] for place in range(len(values))]
-    )
+MARGIN = {"accuracy": 0.01, "strict": 0.005}
 
 
 def test_pairs_share_setting_dataset_clients_and_seed() -> None:
@@ -90,11 +35,7 @@ def test_pairs_share_setting_dataset_clients_and_seed() -> None:
 
 def test_compare_has_a_row_a_method_and_place() -> None:
     differences = {5: (0.01, 0.02, 0.03), 10: (0.10, 0.11, 0.09)}
-    runs = [
-        finished("fedavg", seed, 0.5, clients=m, best_round=4)
-        for m in differences
-        for seed in range(3)
-    ]
+    runs = [finished("fedavg", seed, 0.5, clients=m) for m in differences for seed in range(3)]
     runs += [
         finished("feddep", seed, 0.5 + differences[m][seed], clients=m)
         for m in differences
@@ -102,17 +43,184 @@ def test_compare_has_a_row_a_method_and_place() -> None:
     ]
     made = study(*runs, finished("global", 0, 0.9, clients=None)).runs
     found = statistics.compare(
-        made[made["method"] != "fedavg"], made[made["method"] == "fedavg"], 1 / 3
+        made[made["method"] != "fedavg"], made[made["method"] == "fedavg"], MARGIN
     )
     assert found[["method", "clients", "seeds"]].values.tolist() == [
         *(["feddep", 5, 3], ["feddep", 10, 3], ["global", 5, 1], ["global", 10, 1])
     ]
     five, ten = found.iloc[0], found.iloc[1]
     assert [five["mean_difference"], ten["mean_difference"]] == pytest.approx([0.02, 0.1])
-    # That of M = 10 is the smaller.
-    assert [five["p_holm"], ten["p_holm"]] == pytest.approx([five["p"], 2 * ten["p"]])
-    assert (five["undertrained"], found.iloc[2]["undertrained"]) == (0.5, 0.5)  # FedAvg's runs are
-    assert statistics.compare(made[:0], made, 1 / 3).empty
+    # That of M = 10 is the smaller; Global is no method of their family.
+    assert [five["p_holm"], ten["p_holm"]] == pytest.approx(
+        [statistics.tested(differences[5], MARGIN)["p"], 2 * ten["p"]]
+    )
+    assert found["won"].tolist() == [1, 1, 1, 1]
+    assert statistics.compare(made[:0], made, MARGIN).empty
+
+
+def differing(changes: dict[str, tuple[float, ...]], **measured: Any) -> pd.DataFrame:
+    """Runs of methods whose accuracies differ so from those of FedAvg, seed by seed."""
+    runs = [finished("fedavg", seed, 0.5) for seed in range(3)]
+    runs += [
+        finished(name, seed, 0.5 + change, **measured)
+        for name, values in changes.items()
+        for seed, change in enumerate(values)
+    ]
+    return study(*runs).runs
+
+
+def judged(changes: dict[str, tuple[float, ...]], **measured: Any) -> pd.DataFrame:
+    made = differing(changes, **measured)
+    of_reference = made["method"] == "fedavg"
+    return statistics.compare(made[~of_reference], made[of_reference], MARGIN)
+
+
+def test_verdicts_on_a_graph() -> None:
+    changes = {
+        "feddep": (0.051, 0.05, 0.049),
+        "fedprox": (-0.051, -0.05, -0.049),
+        "fedper": (0.0001, -0.0001, 0.0),
+        "moon": (0.007, 0.0071, 0.0069),
+        "ditto": (0.2, -0.2, 0.1),
+    }
+    found = judged(changes).set_index("method")
+    assert found["verdict"].to_dict() == {
+        "feddep": "better",
+        "fedprox": "worse",
+        "fedper": "equivalent",
+        "moon": "equivalent",
+        "ditto": "undecided",
+    }
+    assert found["verdict_strict"].to_dict() == {**found["verdict"].to_dict(), "moon": "better"}
+    raw = [statistics.tested(values, MARGIN)["p_equivalent"] for values in changes.values()]
+    assert found["p_equivalent"].tolist() == pytest.approx(inference.holm(raw).tolist())
+    assert found.loc["ditto", "detectable"] == pytest.approx(
+        inference.detectable(np.std(changes["ditto"], ddof=1), 3, 5)
+    )
+    assert found["won"].tolist() == pytest.approx([1, 0, 1 / 3, 1, 2 / 3])
+
+
+def test_families_are_corrected_apart() -> None:
+    values = (0.011, 0.02, 0.03)
+    alone = judged({"feddep": values})["p_holm"].iloc[0]
+    names = ["feddep", "fedgcn", "fedavg_oracle", "local"]
+    beside = judged(dict.fromkeys(names, values))["p_holm"]
+    assert beside.tolist() == pytest.approx([alone, 2 * alone, 2 * alone, alone])
+
+
+def test_graphs_are_corrected_apart_and_their_variants_together() -> None:
+    rows = [
+        {"method": "feddep", "dataset": name, **statistics.tested(values, MARGIN)}
+        for name, values in (
+            ("cora", (0.01, 0.02, 0.03)),
+            ("cora,labelled=0.05", (0.02, 0.03, 0.05)),
+            ("citeseer", (0.01, 0.02, 0.03)),
+        )
+    ]
+    table = pd.DataFrame(rows).assign(seeds=3, stalled=0.0, unfinished=0.0)
+    found = statistics.judged(table)
+    expected = [*inference.holm(table["p"][:2]), table["p"][2]]
+    assert found["p_holm"].tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("flaw", "share"), [("stalled", 0.6), ("unfinished", 0.6)])
+def test_flawed_differences_enter_no_verdict_and_no_family(flaw: str, share: float) -> None:
+    sound = {"seeds": 3, "stalled": 0.5, "unfinished": 0.5, "dataset": "cora"}
+    rows = [
+        {"method": name, **sound, **statistics.tested((0.01, 0.011, 0.012), MARGIN), **own}
+        for name, own in (("feddep", {}), ("fedper", {flaw: share}))
+    ]
+    found = statistics.judged(pd.DataFrame(rows))
+    assert found["verdict"].tolist() == ["better", flaw]
+    assert found["p_holm"].iloc[0] == found["p"].iloc[0]
+    assert np.isnan(found["p_holm"].iloc[1])
+    # Of two flaws stalling counts.
+    both = pd.DataFrame([{**sound, "stalled": 1.0, "unfinished": 1.0}])
+    assert statistics.flaws(both).tolist() == ["stalled"]
+
+
+def test_the_larger_share_of_both_sides_is_unfinished() -> None:
+    made = differing({"feddep": (0.1, 0.2, 0.3)}, best_round=4)
+    ours, reference = made[made["method"] == "feddep"], made[made["method"] == "fedavg"]
+    assert statistics.compare(ours, reference, MARGIN)["unfinished"].tolist() == [1]
+    assert statistics.compare(reference, ours, MARGIN)["unfinished"].tolist() == [1]
+
+
+def over_graphs(gains: dict[str, list[float]]) -> pd.DataFrame:
+    """A row a method and graph."""
+    rows = [
+        {"method": name, "dataset": f"graph{k}", "mean_difference": gain}
+        for name, values in gains.items()
+        for k, gain in enumerate(values)
+    ]
+    return pd.DataFrame(rows).assign(stalled=0.0, unfinished=0.0)
+
+
+def test_verdicts_over_graphs() -> None:
+    wide = [0.03, -0.02, 0.05, -0.04, 0.02, -0.03, 0.01]
+    gains = {
+        "feddep": [0.02, 0.03, 0.025, 0.04, 0.05, 0.021, 0.035],
+        "moon": wide,
+        "fedper": [0.001, -0.001, 0.002, 0.0, 0.0015, -0.0012, 0.0007],
+        "local": [-0.05, -0.06, -0.052, -0.07, -0.08, -0.051, -0.065],
+        "global": wide,
+    }
+    found = statistics.on_graphs(over_graphs(gains), MARGIN)
+    assert found["mean_difference"].is_monotonic_decreasing
+    found = found.set_index("method")
+    assert found["verdict"].to_dict() == {
+        "feddep": "better",
+        "fedper": "equivalent",
+        "moon": "undecided",
+        "global": "undecided",
+        "local": "worse",
+    }
+    four = dict.fromkeys(("feddep", "moon", "ditto", "fedproto"), gains["feddep"])
+    many = statistics.on_graphs(over_graphs(four), MARGIN)
+    assert many["verdict"].tolist() == ["undecided"] * 4  # 4 p is 0.0625
+    raw = {name: stats.wilcoxon(values).pvalue for name, values in gains.items()}
+    ours = ["feddep", "moon", "fedper"]
+    assert found["p_holm"][ours].tolist() == pytest.approx(
+        inference.holm([raw[name] for name in ours]).tolist()
+    )
+    for name in ("global", "local"):
+        assert found.loc[name, "p_holm"] == pytest.approx(raw[name])
+    raw = {
+        name: stats.ttest_1samp(values, 0.01, alternative="less").pvalue
+        for name, values in gains.items()
+    }
+    assert found["p_no_gain"][ours].tolist() == pytest.approx(
+        inference.holm([raw[name] for name in ours]).tolist()
+    )
+    columns = ["probable_better", "probable_equivalent", "probable_worse"]
+    assert found[columns].idxmax(axis="columns").to_dict() == {
+        "feddep": "probable_better",
+        "fedper": "probable_equivalent",
+        "moon": columns[np.argmax(inference.region_probabilities(wide, 0.01))],
+        "global": columns[np.argmax(inference.region_probabilities(wide, 0.01))],
+        "local": "probable_worse",
+    }
+    assert found.loc["local", "detectable"] == pytest.approx(
+        inference.detectable(np.std(gains["local"], ddof=1), 7, 1)
+    )
+
+
+def test_divisions_of_a_graph_are_one_and_flawed_ones_none() -> None:
+    table = over_graphs({"feddep": [0.01, 0.02, 0.03, 0.9]})
+    again = table.iloc[[0]].assign(dataset="graph0,partition=metis", mean_difference=0.05)
+    reference = table.iloc[[0]].assign(method="fedavg", mean_difference=np.nan)
+    table.loc[3, "stalled"] = 0.6
+    found = statistics.on_graphs(pd.concat([table, again, reference]), MARGIN)
+    assert found["method"].tolist() == ["feddep"]
+    assert found["graphs"].tolist() == [3]
+    assert found["mean_difference"].tolist() == pytest.approx([(0.03 + 0.02 + 0.03) / 3])
+
+
+def test_verdicts_are_counted() -> None:
+    words = ["undecided", "worse", "stalled", "undecided", "better", None]
+    assert statistics.counted(pd.DataFrame({"verdict": words})) == (
+        "5 differences: 1 better, 1 worse, 2 undecided, 1 stalled"
+    )
 
 
 def test_no_test_rests_on_runs_that_stalled() -> None:
@@ -123,10 +231,11 @@ def test_no_test_rests_on_runs_that_stalled() -> None:
     ]
     made = study(*runs).runs
     found = statistics.compare(
-        made[made["method"] == "feddep"], made[made["method"] == "fedavg"], 1 / 3
+        made[made["method"] == "feddep"], made[made["method"] == "fedavg"], MARGIN
     ).iloc[0]
     assert found["stalled"] == 1
-    assert math.isnan(found["p"])
+    assert math.isnan(found["p_holm"])
+    assert found["verdict"] == "stalled"
     assert statistics.summarise(made, ["method"])["stalled"].tolist() == [1, 0]
 
 

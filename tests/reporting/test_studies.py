@@ -6,22 +6,24 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from scipy import stats
 
 from fabricated import (
     RAW,
-    RESPLITS,
     T_95_TWO_DEGREES,
     Finished,
     finished,
     publish,
     row,
     study,
+    table,
     two_sided_p,
 )
 from feddep.config.loading import validate
+from feddep.experiment import plan
 from feddep.reporting import output, studies
-from feddep.reporting.load import Study
-from feddep.reporting.studies import paired, sweep, tuned
+from feddep.reporting.load import Study, assemble
+from feddep.reporting.studies import paired, pooled, sweep, tuned
 from feddep.utils.errors import ConfigError, DataError
 from studies.feddep.kinds import grid, headroom, recovery
 
@@ -180,15 +182,31 @@ def test_paired_places_and_pooled_cells() -> None:
         ["feddep", "fedavg", n] for n in (1, 1, 1, 3)
     ]
     assert table["mean_difference"].tolist() == pytest.approx([0.01, 0.02, 0.03, 0.02])
-    half, p = T_95_TWO_DEGREES * 0.01 / math.sqrt(3), [two_sided_p(k / RESPLITS) for k in (1, 2, 3)]
-    # Cells are taken as independent.
-    assert table["p"].tolist() == pytest.approx([*p, two_sided_p(2 * math.sqrt(3))])
+    half = T_95_TWO_DEGREES * 0.01 / math.sqrt(3)
+    p = [two_sided_p(k * math.sqrt(3)) for k in (1, 2, 3)]
+    # Over all cells the seed is the unit: it has the same noise in each.
+    assert table["p"].tolist() == pytest.approx([*p, p[1]])
     assert [table["low"].iloc[-1], table["high"].iloc[-1]] == pytest.approx(
         [0.02 - half, 0.02 + half]
     )
-    assert table["p_holm"].iloc[2] == pytest.approx(4 * p[2])  # the smallest of all four
-    assert table["seeds"].fillna(0).tolist() == [3, 3, 3, 0]
-    assert not table["significant"].any()
+    # Two tests on Cora, one on CiteSeer, one over all cells.
+    assert table["p_holm"].tolist() == pytest.approx([p[0], 2 * p[1], p[2], p[1]])
+    assert table["seeds"].tolist() == [3, 3, 3, 3]
+    assert table["verdict"].tolist() == ["undecided", "undecided", "better", "undecided"]
+
+
+def test_cells_are_pooled_over_the_seeds_that_all_have() -> None:
+    runs = []
+    for dataset, gains in (("cora", (0.01, 0.02, 0.03, 0.5)), ("citeseer", (0.03, 0.05, 0.04))):
+        for seed, gain in enumerate(gains):
+            runs.append(finished("fedavg", seed, 0.5, dataset=dataset))
+            runs.append(finished("feddep", seed, 0.5 + gain, dataset=dataset))
+    pooled = paired.tables(study(*runs))["table"].iloc[-1]
+    assert (pooled["cells"], pooled["seeds"]) == (2, 3)
+    expected = stats.ttest_1samp([0.02, 0.035, 0.035], 0).confidence_interval()
+    assert [pooled["mean_difference"], pooled["low"], pooled["high"]] == pytest.approx(
+        [0.03, *expected]
+    )
 
 
 @pytest.mark.parametrize("alike", [True, False])
@@ -216,7 +234,7 @@ def test_the_baseline_is_what_comes_first_and_something_must_pair() -> None:
     )["table"]
     assert set(table["reference"]) == {"feddep,depth=1"}
     assert table["method"].tolist() == ["fedavg", "feddep"]
-    assert table[["p", "significant"]].isna().all(axis=None)
+    assert table[["p", "p_holm"]].isna().all(axis=None)
     with pytest.raises(DataError):
         paired.tables(study(finished("fedavg", 0, 0.5), finished("feddep", 1, 0.5)))
 
@@ -269,7 +287,7 @@ def test_every_difference_of_a_headroom(own_rounds: int) -> None:
     assert [found[f"{name}_mean"] for name in headroom.DIFFERENCES] == pytest.approx(
         [0.10, 0.06, 0.04, 0.05, 0.03, 0.02]
     )
-    half = T_95_TWO_DEGREES * 0.01 * RESPLITS
+    half = T_95_TWO_DEGREES * 0.01 / math.sqrt(3)
     assert [found["gap_low"], found["gap_high"], found["gap_seeds"]] == pytest.approx(
         [0.10 - half, 0.10 + half, 3]
     )
@@ -342,7 +360,7 @@ def cell(**where: Any) -> list[Finished]:
 
 def test_headroom_gain_and_share_of_a_recovery() -> None:
     tables = recovery.tables(study(*cell()))
-    half = T_95_TWO_DEGREES * 0.01 * RESPLITS
+    half = T_95_TWO_DEGREES * 0.01 / math.sqrt(3)
     for evaluation, less in (("global", 0.0), ("local", 0.1)):
         found = row(tables["cells"], evaluation=evaluation)
         assert [found[f"headroom_{part}"] for part in ("mean", "low", "high")] == pytest.approx(
@@ -355,8 +373,8 @@ def test_headroom_gain_and_share_of_a_recovery() -> None:
         assert [feddep["mean"], feddep["gain"], feddep["share"]] == pytest.approx(
             [0.83 - less, 0.03, 0.5]
         )
-        # Four equal tests, two methods and two evaluations.
-        assert feddep["p_holm"] == pytest.approx(4 * feddep["p"])
+        # Two equal tests, one an evaluation; FedGCN uses edges across clients.
+        assert feddep["p_holm"] == pytest.approx(2 * feddep["p"])
         assert row(tables["table"], evaluation=evaluation, method="fedgcn")[
             "share"
         ] == pytest.approx(-0.5)
@@ -375,7 +393,7 @@ def test_the_summary_of_a_recovery_is_over_cells_with_headroom() -> None:
     feddep, fedgcn = (
         row(tables["summary"], evaluation="local", method=name) for name in ("feddep", "fedgcn")
     )
-    assert (feddep["cells"], feddep["significant"], fedgcn["cells"], fedgcn["significant"]) == (
+    assert (feddep["cells"], feddep["better"], fedgcn["cells"], fedgcn["better"]) == (
         2,
         2,
         1,
@@ -436,8 +454,8 @@ def test_tuned_methods_have_what_validation_nodes_choose() -> None:
         [3, 0.53, 0.03]
     )
     assert row(tables["table"], method="global")["mean_difference"] == pytest.approx(0.1)
-    assert tables["table"]["undertrained_runs"].tolist() == [0, 1, 0]
-    assert tables["table"]["undertrained"].tolist() == [1, 1, 1]  # the greater of both rows'
+    assert tables["table"]["unfinished_runs"].tolist() == [0, 1, 0]
+    assert tables["table"]["unfinished"].tolist() == [1, 1, 1]  # the greater of both rows'
     assert tables["table"]["clients"].tolist() == [5, 5, 5]
 
 
@@ -490,6 +508,7 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
         }
     ],
     "tuned": [{**FEW, "methods": {"fedavg": {}, "feddep": {}}}],
+    "pooled": [],
     "reproduction": [{**FEW, "methods": {"fedavg": {}, "global": {}}}],
 }
 
@@ -499,17 +518,17 @@ FURTHER_TABLES = {
     "grid": ["main_effects"],
     "recovery": ["cells", "summary"],
     "tuned": ["choices"],
+    "pooled": ["with_flawed"],
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", studies.available())
 def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) -> None:
-    options = {"search_seeds": [0]} if kind == "tuned" else {}
-    raw = {
-        **RAW,
-        "studies": [{"name": "one", "kind": kind, "title": "One", "runs": BLOCKS[kind], **options}],
-    }
+    tuned: dict[str, Any] = {"kind": "tuned", "runs": BLOCKS["tuned"], "search_seeds": [0]}
+    options = {"tuned": tuned, "pooled": {"studies": ["other"]}}.get(kind, {})
+    one = {"name": "one", "kind": kind, "title": "One", "runs": BLOCKS[kind], **options}
+    raw = {**RAW, "studies": [one, {**tuned, "name": "other"}]}
     judged = {
         "validation_after": 0.5,
         "local_after": 0.6,
@@ -543,6 +562,48 @@ def test_curves_have_a_row_a_round(tmp_path: Path) -> None:
     found = studies.contents(publish(tmp_path, raw, seconds=3.0), "one")
     assert found["table.csv"]["total_seconds"].tolist() == [3.0] * 3
     assert len(found["rounds.csv"]) == 3 * 4
+
+
+def test_pooled_runs_are_the_final_ones_of_the_studies() -> None:
+    runs = []
+    for k, dataset in enumerate(("cora", "citeseer", "pubmed")):
+        for seed in (0, 1, 2, 9):
+            gain = 0.5 if seed == 9 else 0.01 * (k + 1)
+            runs.append(finished("fedavg", seed, 0.4, dataset=dataset))
+            runs.append(finished("fedper", seed, 0.4 + gain, dataset=dataset, best_round=4 - k % 2))
+    raw = {**RAW, "datasets": {"cora": {}, "citeseer": {}, "pubmed": {}}}
+    config = validate(
+        {
+            **raw,
+            "studies": [
+                {"name": "made_up", "kind": "pooled", "studies": ["other"]},
+                {"name": "other", "kind": "tuned", "search_seeds": [9], "runs": [{}]},
+            ],
+        }
+    )
+    made = assemble(config, "made_up", [run(config) for run, _ in runs], table(runs))
+    found = pooled.tables(made)
+    # On Cora and PubMed FedPer is unfinished.
+    sound, every = (found[name].iloc[0] for name in ("table", "with_flawed"))
+    assert (sound["graphs"], every["graphs"]) == (1, 3)
+    assert [sound["mean_difference"], every["mean_difference"]] == pytest.approx([0.02, 0.02])
+    assert math.isnan(sound["low"])
+    expected = stats.ttest_1samp([0.01, 0.02, 0.03], 0).confidence_interval()
+    assert [every["low"], every["high"]] == pytest.approx([*expected])
+
+
+def test_a_study_has_the_runs_of_the_studies_that_it_names() -> None:
+    blocks = [{**FEW, "methods": {name: {}}} for name in ("fedavg", "fedper", "fedprox")]
+    one, two, three = (
+        {"name": name, "kind": "sweep", "runs": [block]}
+        for name, block in zip(("one", "two", "three"), blocks, strict=True)
+    )
+    config = validate({**RAW, "studies": [{**three, "studies": ["one", "two", "one"]}, one, two]})
+    runs = [plan.study_runs(config, name) for name in ("one", "two", "three")]
+    assert [run.method.name for run in runs[2]] == ["fedavg"] * 3 + ["fedper"] * 3 + ["fedprox"] * 3
+    assert runs[2][:6] == runs[0] + runs[1]
+    with pytest.raises(ConfigError, match=r"studies\.three\.studies .*two"):
+        validate({**RAW, "studies": [{**three, "studies": ["twoo"]}, one, two]})
 
 
 @pytest.mark.parametrize(("kind", "nearest"), [("swep", "sweep"), ("pared", "paired")])

@@ -153,6 +153,26 @@ def test_weights_that_are_replaced_are_used():
         assert all(map(torch.equal, weights_of(steps), weights_of(alone)))
 
 
+def test_what_changes_on_the_way_is_used():
+    """Frozen weights, other training nodes, another rate of dropout."""
+    task, together = task_of(), Together()
+    alone, mixed = steps_of(task), steps_of(task)
+    for turn in range(4):
+        for step in (*alone, *mixed):
+            if turn == 1:
+                step.model.layers[0].weight.requires_grad_(requires_grad=False)
+            if turn == 2:
+                step.learner.nodes, step.learner.labels = (
+                    step.learner.nodes[:2],
+                    step.learner.labels[:2],
+                )
+            if turn == 3:
+                step.model.dropout = 0.1
+        losses = together.run(epochs(mixed))
+        assert losses == [step.alone() for step in alone]
+        assert all(map(torch.equal, weights_of(alone), weights_of(mixed)))
+
+
 def test_one_model_of_several_clients_stays_one():
     """Clients that are evaluated with the same object are not stacked."""
     task, together = task_of(), Together()

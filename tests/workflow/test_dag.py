@@ -219,8 +219,8 @@ def test_a_search_goes_on_from_what_is_trained(tmp_path: Path):
     """From trials to what they chose, its final runs and their table."""
     workspace = Workspace(tmp_path)
     search = {"setting": "quick", "datasets": ["mini"], "methods": ["fedprox", "fedper"]}
-    search |= {"clients": 2, "trials": 5, "search_seeds": [7, 8], "seeds": [0, 1]}
-    study = {"name": "found", "kind": "searched", "search": search}
+    search |= {"clients": 2, "trials": 5, "seeds": [0, 1]}
+    study = {"name": "found", "kind": "searched", "search": search, "search_seeds": [7, 8]}
     settings = {"quick": {"rounds": 2, "hidden_channels": 16}}
     workspace.configure(studies=[study], settings=settings)
     workspace.run("out/found/choices.csv")

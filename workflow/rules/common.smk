@@ -181,15 +181,16 @@ for _, *later in STUDIES.values():
 
 def results_of_study(study, lists=3):
     """Results of the runs of a study; of a search those of so many lists, planned one by one."""
-    known = plan.stages(config, study)
+    entry, known = config["studies"][study], plan.stages(config, study)
     for planned in known:
         register(planned)
-    if config["studies"][study]["search"] and len(known) < lists:
+    if entry["search"] and len(known) < lists:
         if len(known) == 1:
             checkpoints.trials.get(study=study, key=keys_of(known[0]))
         else:
             checkpoints.choices.get(study=study)
-    return results_of(run for planned in known[:lists] for run in planned)
+    named = [file for name in entry["studies"] for file in results_of_study(name)]
+    return named + results_of(run for planned in known[:lists] for run in planned)
 
 
 def give_same_times():

@@ -3,10 +3,10 @@
 from feddep.config.loading import main_tables
 
 MAIN = f"{OUTPUT}/main"
-TABLES = ["accuracy", "comparisons", "effects", "ranks", "costs", "partitions"]
+TABLES = ["accuracy", "comparisons", "effects", "graphs", "costs", "partitions"]
 FIGURES = ["partitions"]
 for setting in main_tables(config):
-    FIGURES += [f"{kind}_{setting}" for kind in ("accuracy", "curves", "ranks")]
+    FIGURES += [f"{kind}_{setting}" for kind in ("accuracy", "curves")]
 CAPTIONED = {"caption": "../report/main.rst", "category": "Main tables"}
 CAPTIONED_STUDY = {
     "caption": "../report/study.rst",
@@ -16,7 +16,7 @@ CAPTIONED_STUDY = {
 
 
 rule main_tables:
-    """Every number beside the published one, and comparisons, ranks, costs and partitions."""
+    """Every number beside the published one, and comparisons, costs and partitions."""
     message: "Write the main tables"
     input:
         lambda wildcards: results_of(plan.runs(config)),
@@ -28,6 +28,7 @@ rule main_tables:
     log: f"{CACHE}/logs/main.log"
     params:
         key=lambda wildcards: keys_of(plan.runs(config)),
+        margin=config["margin"],
         facts={**facts_of("graphs"), **facts_of("partitions")},
     resources:
         mem_mb=config["memory"]["tables"],
@@ -92,6 +93,7 @@ rule study:
     params:
         key=lambda wildcards: keys_of(plan.study_runs(config, wildcards.study)),
         options=lambda wildcards: config["studies"][wildcards.study],
+        margin=config["margin"],
     resources:
         mem_mb=config["memory"]["tables"],
     script: "../scripts/study.py"

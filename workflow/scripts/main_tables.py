@@ -1,4 +1,4 @@
-"""The main tables: every number beside the published one, comparisons, ranks, costs and partitions,
+"""The main tables: every number beside the published one, comparisons, costs and partitions,
 with figures and a page.
 """
 

@@ -19,7 +19,7 @@ from feddep.methods.basic import fedavg
 from feddep.methods.method import StepResult, by_client
 from feddep.privacy.randomised_response import randomised_response
 from feddep.training.evaluation import ClassCounts, CorrectCount, Counts, GlobalAccuracy
-from feddep.training.evaluator import counted, evaluated_nodes
+from feddep.training.evaluator import evaluated, evaluated_nodes
 from feddep.training.history import History
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
@@ -133,19 +133,18 @@ def changed(
     owners, parts = task.evaluation == "owners", task.subgraphs()
     history = History(task.evaluation)
 
-    def right(i: int, logits: np.ndarray) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
-        (graph, split), found = parts[i], torch.from_numpy(rule(i, logits))
-        nodes = evaluated_nodes(split)
-        labels = torch.from_numpy(graph.labels[nodes])
-        return counted(found[nodes], labels, len(split.val), task.setting.metric)
+    counter = evaluated(parts)
+
+    def counts(moment: str, number: int) -> Counts:
+        logits = [
+            rule(i, of[number - 1].numpy())[evaluated_nodes(parts[i][1])]
+            for i, of in enumerate(step.of_clients(moment))
+        ]
+        found = counter.counts(torch.from_numpy(np.concatenate(logits)), task.setting.metric)
+        return Counts.of(found)
 
     def one_round(number: int) -> None:
-        before, after = (
-            Counts.of(
-                right(i, of[number - 1].numpy()) for i, of in enumerate(step.of_clients(moment))
-            )
-            for moment in ("before", "after")
-        )
+        before, after = (counts(moment, number) for moment in ("before", "after"))
         loss, validation, *on_graph = (values[number - 1] for values in measured)
         if not owners:  # FedAvg's, of which the step keeps only the share
             before = before._replace(validation=((validation, 1),))

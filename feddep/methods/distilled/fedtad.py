@@ -159,6 +159,7 @@ class FedTADServer(Server):
             self.num_classes - 1,
         )
         self.classes = torch.from_numpy(c).to(task.device)
+        self.members = one_hot(self.classes, self.num_classes).float()
         self.reliability = torch.zeros(0)
 
     def aggregate(self, updates: Sequence[Update]) -> None:
@@ -195,7 +196,7 @@ class FedTADServer(Server):
                 params.semantic_weight * semantic - self.distance(outputs, logits.detach())
             )
         self.of_generator.zero_grad()
-        loss.backward()
+        loss.backward(inputs=list(self.generator.parameters()))
         self.of_generator.step()
 
     def train_model(self, z: Tensor) -> None:
@@ -237,8 +238,7 @@ class FedTADServer(Server):
 
     def by_class(self, values: Tensor) -> Tensor:
         """Means over the nodes of each class, shape (C,); 0 where there are none."""
-        members = one_hot(self.classes, self.num_classes).float()
-        return (values @ members) / members.sum(dim=0).clamp(min=1)
+        return (values @ self.members) / self.members.sum(dim=0).clamp(min=1)
 
 
 def diversity(z: Tensor, x: Tensor) -> Tensor:

@@ -174,10 +174,12 @@ class Fusions:
     ) -> Tensor:
         return hidden + self.fused(k, table.embeddings(trees.inner.nodes.ravel()))
 
-    def _complete_full(self, k: int, hidden: Tensor, z: Tensor | None) -> Tensor:
+    def _complete_full(
+        self, k: int, hidden: Tensor, z: Tensor | None, columns: Any = slice(None)
+    ) -> Tensor:
         if z is None:
             z = hidden.new_zeros(1, self.fusions[0].shape[0])
-        return hidden.add_(self.fused(k, z))
+        return hidden.add_(self.fused(k, z)[:, columns])
 
 
 class FusedSAGE(Fusions, GraphSAGE):

@@ -27,24 +27,28 @@ def generate(
     Nothing is sent (pseudo-FL).
     """
     shared, targets = (results["prototypes"].of_clients(name) for name in ("prototypes", "targets"))
-    impaired = [
-        impair_client(task, parameters, i, client) for i, client in enumerate(task.subgraphs())
-    ]
     searches = [nearest_of_others(shared, i) for i in range(len(targets))]
-    return StepResult(mend_all(task, parameters, impaired, targets, searches))
+    return StepResult(mend_all(task, parameters, targets, searches))
 
 
 def mend_all(
     task: Task,
     parameters: GeneratorParameters,
-    impaired: Sequence[Impaired],
     targets: Sequence[Tensor],
     searches: Sequence[Search],
 ) -> dict[str, Tensor]:
-    """Results of :func:`mend` of every client, by name."""
-    each = zip(task.subgraphs(), impaired, targets, searches, strict=True)
+    """Results of :func:`mend` of every client, by name; its impaired subgraph is held no longer
+    than that takes.
+    """
+    each = zip(task.subgraphs(), targets, searches, strict=True)
     mended, count, loss = zip(
-        *(mend(task, parameters, i, *its) for i, its in enumerate(each)), strict=True
+        *(
+            mend(
+                task, parameters, i, part, impair_client(task, parameters, i, part), target, search
+            )
+            for i, (part, target, search) in enumerate(each)
+        ),
+        strict=True,
     )
     return by_client(mended=mended, count=count, loss=loss)
 

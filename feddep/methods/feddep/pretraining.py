@@ -78,10 +78,10 @@ class EmbeddingGNN(GraphSAGE):
         """Embeddings of all nodes from their full neighbourhoods, without dropout, shape (n,
         d_z).
         """
-        return super().head(self.body(x, mean), mean).tanh()
+        return super().full(x, mean).tanh()
 
-    def head(self, hidden: Any, adjacency: SparseMatrix, z: Tensor | None = None) -> Tensor:
-        return self.linear(super().head(hidden, adjacency).tanh())
+    def full(self, *inputs: Any, **options: Any) -> Tensor:
+        return self.linear(super().full(*inputs, **options).tanh())
 
 
 def embed(task: Task, parameters: PretrainingParameters, results: Any = None) -> StepResult:

@@ -36,15 +36,16 @@ def generate(
     """As :func:`feddep.methods.feddep.mending.generate`, but every step asks all other clients,
     which is counted.
     """
-    impaired = [
-        impair_client(task, parameters, i, client) for i, client in enumerate(task.subgraphs())
+    remaining = [
+        len(impair_client(task, parameters, i, client).kept)
+        for i, client in enumerate(task.subgraphs())
     ]
-    kinds = messages(parameters, [each.graph.num_nodes for each in impaired])
+    kinds = messages(parameters, remaining)
     boundary = Boundary(kinds, task.observers)
     embeddings = results["pretrain"].of_clients("embeddings")
-    searches = [remote_nearest(boundary, i, embeddings) for i in range(len(impaired))]
+    searches = [remote_nearest(boundary, i, embeddings) for i in range(len(remaining))]
     return StepResult(
-        mending.mend_all(task, parameters, impaired, embeddings, searches),
+        mending.mend_all(task, parameters, embeddings, searches),
         boundary.communication.rows(),
     )
 

@@ -68,12 +68,13 @@ def contents(config: "Config", name: str) -> dict[str, Any]:
     tables = module.tables(study)
     body = markdown.explained(module.markdown(study, tables))
     title = markdown.text(study.title)
+    judged = any("verdict" in table for table in tables.values())
     parts = [
         f"# {title}",
         module.SHOWS,
         f"![{title}](figure.svg)",
         body,
-        load.provenance(study.recorded),
+        load.provenance(study.recorded, study.margin if judged else None),
     ]
     by_area = study.runs["setting"].str.contains("metric=roc_auc", regex=False)
     if by_area.any():

@@ -17,17 +17,12 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
 from feddep.reporting.labels import changes_of, distinguishing, method_title, place_title, without
 from feddep.reporting.load import Study
-from feddep.reporting.statistics import SIGNIFICANT
 from feddep.utils.errors import DataError
 
-SHOWS = """\
-Difference of test accuracy (at the round that is best on validation nodes) from the
-baseline's, paired by seed: both runs of a pair share partition, split and seed. Brackets: 95 %
-t-interval of the mean difference. *p*: paired t-test, two-sided, and after Holm's correction over
-all lines of the table; both with Nadeau and Bengio's correction, as seeds resplit one graph. `*`:
-significant, the p after Holm's correction is below 0.05. *All cells*: the mean of the lines'
-differences, each taken as one observation; those of a dataset share their splits, so that this
-interval is somewhat too narrow. Fewer than three pairs have no test.
+SHOWS = f"""\
+Difference of test accuracy (at the round that is best on validation nodes) from the baseline's.
+{statistics.HOW_JUDGED}*All cells*: each seed's mean over the lines; the seed is the unit. Fewer
+than three pairs have no test.
 """
 COLUMNS = [
     *("setting", "dataset", "clients", "method", "reference", "cells", "seeds"),
@@ -36,8 +31,7 @@ COLUMNS = [
     "low",
     "high",
     "p",
-    "p_holm",
-    "significant",
+    *statistics.JUDGED,
     *statistics.FLAWS,
 ]
 
@@ -51,55 +45,57 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     Returns:
         setting, dataset, clients, method and reference (the baseline), as they are spelled; cells:
-        number of places, 1 or for the pooled row all; seeds: pairs, empty in a pooled row, whose
-        observations are the mean differences of the places; mean_difference to p: see
-        :func:`feddep.reporting.statistics.interval`; p_holm, after Holm's correction over all rows;
-        significant: whether p_holm is below 0.05, empty where there is no test; undertrained and
-        stalled: shares of the pairs, in a pooled row the mean over its places.
+        number of places, 1 or for the pooled row all; seeds: pairs, of a pooled row those that all
+        places have, whose mean over places is an observation; mean_difference to verdict_strict:
+        see :func:`feddep.reporting.statistics.compare`; unfinished and stalled: shares of the
+        runs, in a pooled row the mean over its places.
 
     Raises:
         DataError: if no run can be paired with one of the baseline.
     """
     runs, first = study.runs, study.runs["method"].iloc[0]
     references = pd.Series(_references(list(dict.fromkeys(runs["method"]))))
-    found = [
-        statistics.compare(
-            runs[runs["method"].isin(of.index)],
-            runs[runs["method"] == reference],
-            study.resplit_ratio,
-        )
+    groups = [
+        (runs[runs["method"].isin(of.index)], runs[runs["method"] == reference])
         for reference, of in references.groupby(references, sort=False)
     ]
-    table = pd.concat(found, ignore_index=True).assign(cells=1) if found else pd.DataFrame()
+    pairs = pd.concat(statistics.pairs(*group) for group in groups)
+    table = statistics.differences(pairs, study.margin).assign(cells=1)
     if table.empty:
         raise DataError(
             f"no run of the study {study.name} has setting, dataset, clients and seed in common "
             f"with {first}"
         )
     pooled = [
-        {
-            **{
-                "method": method,
-                "setting": of["setting"].iloc[0] if of["setting"].nunique() == 1 else None,
-                "cells": len(of),
-                **of[[*statistics.FLAWS]].mean(),
-            },
-            **{**statistics.interval(of["mean_difference"], 0.0), "seeds": None},
-        }
-        for (method, *_), of in table.groupby(
+        _pooled(of, study)
+        for _, of in pairs.groupby(
             ["method", "setting"] if _several(table) else ["method"], sort=False
         )
-        if len(of) > 1
+        if len(of[statistics.PLACE].drop_duplicates()) > 1
     ]
-    table = pd.concat(
-        [in_paper_order(table, ["dataset", "clients"]), pd.DataFrame(pooled)], ignore_index=True
-    )
-    table["p_holm"] = statistics.holm(table["p"])
-    table["significant"] = (
-        (table["p_holm"] < SIGNIFICANT).astype("boolean").mask(table["p_holm"].isna())
+    table = statistics.judged(
+        pd.concat(
+            [in_paper_order(table, ["dataset", "clients"]), pd.DataFrame(pooled)],
+            ignore_index=True,
+        )
     )
     table["reference"] = table["method"].map(references)
     return {"table": table[COLUMNS].astype({"clients": "Int64", "seeds": "Int64"})}
+
+
+def _pooled(pairs: pd.DataFrame, study: Study) -> dict[str, Any]:
+    """The row over all places of a method, where the seeds that all places have are the unit."""
+    cells = len(pairs[statistics.PLACE].drop_duplicates())
+    by_seed = pairs.groupby("seed").filter(lambda of: len(of) == cells)
+    over_cells = by_seed.groupby("seed", as_index=False)[
+        ["difference", "unfinished", "unfinished_of", "stalled"]
+    ].mean()
+    return {
+        "method": pairs["method"].iloc[0],
+        "setting": pairs["setting"].iloc[0] if pairs["setting"].nunique() == 1 else None,
+        "cells": cells,
+        **statistics.difference(over_cells, study.margin),
+    }
 
 
 def _several(table: pd.DataFrame) -> bool:
@@ -148,7 +144,7 @@ def _references(spelled: Sequence[str]) -> dict[str, str]:
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """A section a setting and dataset, and one over all its cells."""
     table = tables["table"].fillna({"dataset": "all cells", "setting": "of each dataset"})
-    columns = ["clients", "method", "cells", "seeds", "mean_difference", "p", "p_holm"]
+    columns = ["clients", "method", "cells", "seeds", *statistics.SHOWN]
     return f"Baseline: {_baseline(table)}.\n\n{md.shown(table, columns)}"
 
 
@@ -164,8 +160,8 @@ def _baseline(table: pd.DataFrame) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A panel a variant of the baseline, a row a place, a colour a method; filled where a
-    difference is significant.
+    """A panel a variant of the baseline, a row a place, a colour a method; filled where there
+    is a verdict.
     """
     table = tables["table"]
     several, references = _several(table), list(dict.fromkeys(table["reference"]))
@@ -195,4 +191,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             "mean": row["mean_difference"],
         }
     label = f"test accuracy less that of {titles[names[references[0]]]}, mean and 95 % interval"
-    return figures.forests(f"{figures.significant(table)}\n{study.title}", drawn, label)
+    return figures.forests(
+        f"{statistics.counted(table)}\n{study.title}",
+        drawn,
+        label,
+        margin=study.margin["accuracy"],
+    )

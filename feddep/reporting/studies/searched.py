@@ -18,8 +18,8 @@ SHOWS = tuned.SHOWS.replace("of a seed\nthat is", "of seeds\nthat are")
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
     """``table``, as in :func:`feddep.reporting.studies.tuned.tables`."""
-    seeds = study.entry["search"]["seeds"]
-    return {"table": tuned.compared(study, study.runs[study.runs["seed"].isin(seeds)])}
+    trials = study.runs["seed"].isin(study.entry["search_seeds"])
+    return {"table": tuned.compared(study, study.runs[~trials])}
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:

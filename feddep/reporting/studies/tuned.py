@@ -17,22 +17,21 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
 from feddep.reporting.labels import distinguishing, method_title, place_title
 from feddep.reporting.load import Study
-from feddep.reporting.statistics import FLAWS, SIGNIFICANT
+from feddep.reporting.statistics import FLAWS
 from feddep.utils.errors import DataError
 
-SHOWS = """\
+SHOWS = f"""\
 Each method has the hyperparameters that did best on the validation nodes of a seed
 that is in no table, among equally many trials for each method on a dataset; the last table names
 them. Test accuracy at the round that is best on validation nodes, mean ± sample standard deviation
 over seeds that the search has not seen; a method on the whole graph stands beside every M.
-Differences are paired by seed; brackets: 95 % t-interval with Nadeau and Bengio's correction, as
-seeds resplit one graph; `*`: significant at 5 % after Holm's correction over all differences of the
-table. In the figure, numbers stand for what is far below.
+{statistics.HOW_JUDGED}In the figure, numbers stand for what is far below.
 """
 _POINT = ["setting", "method"]
 _COLUMNS = [
-    *("dataset", "clients", "method", "reference", "mean", "std", "undertrained_runs"),
-    *("seeds", "mean_difference", "low", "high", "p", "p_holm", *FLAWS, "bytes", "seconds"),
+    *("dataset", "clients", "method", "reference", "mean", "std", "unfinished_runs"),
+    *("seeds", "mean_difference", "std_difference", "low", "high", "p"),
+    *(*statistics.JUDGED, *FLAWS, "bytes", "seconds"),
 ]
 
 
@@ -41,13 +40,12 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     dataset.
 
     Returns:
-        In ``table``: mean and std of test accuracy; undertrained_runs, their share; the differences
-        from the reference, see :func:`feddep.reporting.statistics.interval`; undertrained, the
-        greater of the two rows' shares; stalled, the share of pairs with such a run, of the
-        reference that of its runs; means of the bytes that crossed the boundary and of the seconds
-        of a run with the steps before it. In ``choices``: trials, their number; chosen_setting and
-        chosen_method as they are spelled; validation, its mean over the search's runs, and
-        median_validation, that of all trials.
+        In ``table``: mean and std of test accuracy; unfinished_runs, their share; the differences
+        from the reference, see :func:`feddep.reporting.statistics.compare`; unfinished and stalled,
+        of the reference the shares of its runs; means of the bytes that crossed the boundary and of
+        the seconds of a run with the steps before it. In ``choices``: trials, their number;
+        chosen_setting and chosen_method as they are spelled; validation, its mean over the search's
+        runs, and median_validation, that of all trials.
 
     Raises:
         DataError: if methods had unequal numbers of trials, no run is of another seed, or one is of
@@ -124,14 +122,10 @@ def compared(study: Study, final: pd.DataFrame) -> pd.DataFrame:
     flaws = {f"{flaw}_runs": (flaw, "mean") for flaw in FLAWS}
     costs = {name: (name, "mean") for name in ("bytes", "seconds")}
     table = groups.agg(mean=("test", "mean"), std=("test", "std"), **flaws, **costs).reset_index()
-    tests = statistics.compare(
-        runs[runs["method"] != reference], baseline, study.resplit_ratio
-    ).drop(columns="undertrained")
+    tests = statistics.compare(runs[runs["method"] != reference], baseline, study.margin)
     table = table.merge(tests, how="left", on=keys).assign(reference=reference)
-    table["stalled"] = table["stalled"].fillna(table["stalled_runs"])
-    of_reference = table["undertrained_runs"].where(table["method"] == reference)
-    of_reference = of_reference.groupby([table["dataset"], table["clients"]]).transform("max")
-    table["undertrained"] = table["undertrained_runs"].clip(lower=of_reference)
+    for flaw in FLAWS:
+        table[flaw] = table[flaw].fillna(table[f"{flaw}_runs"])
     return in_paper_order(table, keys)[_COLUMNS].astype({"clients": "Int64", "seeds": "Int64"})
 
 
@@ -147,9 +141,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
         "median_validation",
     ]
     table = tables["table"]
-    accuracy = md.shown(
-        table, ["clients", "method", "mean", "mean_difference", "p_holm"], ["dataset"]
-    )
+    accuracy = md.shown(table, ["clients", "method", "mean", *statistics.SHOWN], ["dataset"])
     reference = method_title(table["reference"].iloc[0])
     return (
         f"Differences are from {reference}.\n\n{accuracy}\n## What was "
@@ -160,7 +152,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A panel a place, a row a method, the best in the mean first: differences from the reference.
 
-    They are filled where significant, and numbers at the edge where far away.
+    They are filled where there is a verdict, and numbers at the edge where far away.
     """
     table, reference = tables["table"], tables["table"]["reference"].iloc[0]
     gains = (
@@ -177,11 +169,13 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             {method_title(name): {} for name in names},
         )
         if row["method"] != reference:
-            significant = row["p_holm"] is not None and row["p_holm"] < SIGNIFICANT
-            panel[method_title(row["method"])] = {
-                "": {**row, "mean": row["mean_difference"], "significant": significant}
-            }
+            panel[method_title(row["method"])] = {"": {**row, "mean": row["mean_difference"]}}
     by_area = study.runs["setting"].str.contains("metric=roc_auc", regex=False).any()
     measure = "test accuracy, or area under the ROC curve," if by_area else "test accuracy"
     label = f"{measure} less that of {method_title(reference)}, mean and 95 % interval"
-    return figures.forests(f"{figures.significant(table)}\n{study.title}", drawn, label)
+    return figures.forests(
+        f"{statistics.counted(table)}\n{study.title}",
+        drawn,
+        label,
+        margin=study.margin["accuracy"],
+    )

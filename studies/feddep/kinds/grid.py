@@ -35,7 +35,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     Returns:
         In both: cells, their number; difference, se and validation_mean over them. In ``table``:
-        rank; setting and method as they are spelled; the study's options; undertrained and stalled,
+        rank; setting and method as they are spelled; the study's options; unfinished and stalled,
         the shares of such runs; and validation accuracy in each place, such as ``cora_m5``. In
         ``main_effects``: option, value, and interpretations, how many have it.
 

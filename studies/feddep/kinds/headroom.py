@@ -29,8 +29,7 @@ their true neighbours across the borders, and *optimisation*, Global − oracle.
 clients FedAvg takes as many steps one after the other as Global does in R / M rounds. What fewer
 *steps* cost is measured on both sides: FedAvg with M · R rounds (*longer*) less FedAvg, and Global
 less Global with R / M rounds (*fewer*). Differences are paired by seed; brackets: 95 % t-interval
-of the mean with Nadeau and Bengio's correction, as seeds resplit one graph, left out with fewer
-than three pairs.
+of the mean over seeds, left out with fewer than three pairs.
 """
 INGREDIENTS = ("global", "global_fewer", "oracle", "fedavg", "fedavg_longer", "feddep")
 DIFFERENCES = {
@@ -50,7 +49,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     Returns:
         setting, dataset, clients and rounds R; for each of :data:`INGREDIENTS` its mean, sample
-        standard deviation and shares of undertrained and stalled runs, such as ``oracle_std``; for
+        standard deviation and shares of unfinished and stalled runs, such as ``oracle_std``; for
         each of :data:`DIFFERENCES` the number of pairs, their mean, its 95 % t-interval, and the
         same shares, such as ``gap_low``. Of several variants of FedDEP the first in the plan is
         taken.
@@ -109,9 +108,7 @@ def _cell(clients: int, runs: pd.DataFrame, study: Study) -> dict[str, Any]:
         }
         row |= {f"{name}_{flaw}": found[name][flaw].astype(float).mean() for flaw in FLAWS}
     for name, (more, less, _) in DIFFERENCES.items():
-        test = statistics.difference(
-            statistics.pairs(found[more], found[less]), study.resplit_ratio
-        )
+        test = statistics.difference(statistics.pairs(found[more], found[less]), study.margin)
         row |= {f"{name}_seeds": test["seeds"], f"{name}_mean": test["mean_difference"]}
         row |= {f"{name}_{end}": test[end] for end in ("low", "high", *FLAWS)}
     return row

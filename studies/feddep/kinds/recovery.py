@@ -32,10 +32,10 @@ from feddep.reporting.labels import (
     sort_methods,
 )
 from feddep.reporting.load import Study
-from feddep.reporting.statistics import BOUND, FLAWS, REFERENCE, SIGNIFICANT
+from feddep.reporting.statistics import BOUND, FLAWS, REFERENCE
 from feddep.utils.errors import DataError
 
-SHOWS = """\
+SHOWS = f"""\
 What missing neighbours cost, and what of it each method recovers. *Headroom*: accuracy
 of the oracle, FedAvg whose clients know their true neighbours across the borders, less FedAvg's.
 *Gain*: a method's accuracy less FedAvg's. *Share*: mean gain over mean headroom, where that is at
@@ -44,10 +44,9 @@ classified in two ways: *global*, on the global graph, and *local*, by their own
 own, possibly mended, subgraph; a method without clients has one accuracy for both. Of several
 settings, such as encoders, each method has for each dataset, number of clients and way of
 classification the one with the best mean accuracy of validation nodes that are classified likewise.
-The round is always the one that is best on the clients' validation nodes. Differences are paired by
-seed; brackets: 95 % t-interval of the mean with Nadeau and Bengio's correction, as seeds resplit
-one graph; `*`: significant at 5 % after Holm's correction over all gains, of both ways; intervals
-and p of the gains are in `table.csv`. ±: sample standard deviation over seeds.
+The round is always the one that is best on the clients' validation nodes. ±: sample standard
+deviation over seeds.
+{statistics.HOW_JUDGED}
 """
 EVALUATIONS = {"global": "global graph", "local": "local subgraphs"}
 _MEASURES = {"global": ("test", "global_validation"), "local": ("local_before", "validation")}
@@ -69,7 +68,7 @@ _COLUMNS = [
     "low",
     "high",
     "p",
-    "p_holm",
+    *statistics.JUDGED,
     "share",
     *FLAWS,
 ]
@@ -81,12 +80,12 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
     Returns:
         In ``cells``: for FedAvg and the oracle the chosen setting, mean and std of test accuracy,
-        and undertrained and stalled, shares of such runs, such as ``oracle_mean``; of the headroom
+        and unfinished and stalled, shares of such runs, such as ``oracle_mean``; of the headroom
         seeds, mean, low, high and these, such as ``headroom_low``. In ``table``: the same of a
-        method, with its gain, see :func:`feddep.reporting.statistics.interval`, and share, empty
+        method, with its gain, see :func:`feddep.reporting.statistics.compare`, and share, empty
         where the mean headroom is below :data:`LEAST_HEADROOM`. In ``summary``: cells that have a
-        share; mean_share, least_share and largest_share over these; significant: in how many of
-        them it is significantly better than FedAvg; largest_loss: the least mean gain in any cell.
+        share; mean_share, least_share and largest_share over these; better: in how many of
+        them it is better than FedAvg; largest_loss: the least mean gain in any cell.
 
     Raises:
         DataError: if a run has not measured what is needed, or no cell has runs of FedAvg and the
@@ -104,7 +103,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
             continue
         reference, bound = chosen.pop(REFERENCE), chosen.pop(BOUND, here.iloc[:0])
         cell = {"evaluation": evaluation, "dataset": dataset, **here.iloc[0][options], "clients": m}
-        headroom = statistics.difference(statistics.pairs(bound, reference), study.resplit_ratio)
+        headroom = statistics.difference(statistics.pairs(bound, reference), study.margin)
         headroom["mean"] = headroom["mean_difference"]
         parts = {part: headroom[part] for part in ("seeds", "mean", "low", "high", *FLAWS)}
         levels = {"fedavg": _level(reference), "oracle": _level(bound), "headroom": parts}
@@ -113,13 +112,9 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
             | {f"{name}_{part}": value for name, of in levels.items() for part, value in of.items()}
         )
         for method in sort_methods(chosen):
-            test = statistics.difference(
-                statistics.pairs(chosen[method], reference), study.resplit_ratio
-            )
-            gain, stalled = (
-                test.pop("mean_difference"),
-                max(headroom["stalled"], test["stalled"]) > 0,
-            )
+            test = statistics.difference(statistics.pairs(chosen[method], reference), study.margin)
+            gain = test["mean_difference"]
+            stalled = max(headroom["stalled"], test["stalled"]) > 0
             share = (
                 np.nan if stalled or headroom["mean"] < LEAST_HEADROOM else gain / headroom["mean"]
             )
@@ -132,8 +127,9 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
             f"no dataset, number of clients and seed of the study {study.name} has both "
             f"{REFERENCE} and {BOUND}"
         )
-    table = pd.DataFrame(rows, columns=["evaluation", "dataset", *options, "clients", *_COLUMNS])
-    table["p_holm"] = statistics.holm(table["p"])
+    columns = ["evaluation", "dataset", *options, "clients", *_COLUMNS]
+    table = statistics.judged(pd.DataFrame(rows)) if rows else pd.DataFrame()
+    table = table.reindex(columns=columns)
     return {"cells": pd.DataFrame(cells), "table": table, "summary": _summary(table)}
 
 
@@ -182,14 +178,14 @@ def _level(runs: pd.DataFrame) -> dict[str, Any]:
 
 
 def _summary(table: pd.DataFrame) -> pd.DataFrame:
-    better = (table["p_holm"] < SIGNIFICANT) & (table["share"] > 0)
-    table = table.assign(significant=better, loss=table["gain"].where(table["gain"] < 0))
+    better = (table["verdict"] == "better") & table["share"].notna()
+    table = table.assign(better=better, loss=table["gain"].where(table["gain"] < 0))
     summary = table.groupby(["evaluation", "method", "assumes"], sort=False, as_index=False).agg(
         cells=("share", "count"),
         mean_share=("share", "mean"),
         least_share=("share", "min"),
         largest_share=("share", "max"),
-        significant=("significant", "sum"),
+        better=("better", "sum"),
         largest_loss=("loss", "min"),
     )
     return in_paper_order(summary, ["evaluation", "method"]) if len(summary) else summary
@@ -208,7 +204,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
         "mean_share",
         "least_share",
         "largest_share",
-        "significant",
+        "better",
         "largest_loss",
     ]
     levels = [
@@ -220,7 +216,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
         *settings["oracle_"],
         "headroom_mean",
     ]
-    gains = ["dataset", "clients", "method", "mean", *settings[""], "gain", "share"]
+    gains = ["dataset", "clients", "method", "mean", *settings[""], "gain", "share", "verdict"]
     parts = []
     for evaluation, title in EVALUATIONS.items():
         summary, cells, table = (

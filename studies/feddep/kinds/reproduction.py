@@ -56,7 +56,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         std, ours over the seeds, NaN where there is no such run; difference, ours less theirs;
         combined_std, the root of the sum of squares of both standard deviations; agrees: whether
         the difference is at most :data:`DEVIATIONS` times that, NA without ours or its standard
-        deviation; undertrained and stalled: shares of our runs.
+        deviation; unfinished and stalled: shares of our runs.
     """
     numbers = published.read("accuracy")
     places: dict[Run | None, list[int]] = {replace(run, seed=0): [] for run in study.plan}
