@@ -22,7 +22,7 @@ from feddep.reporting import load, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
 from feddep.reporting.studies import tuned
-from feddep.training.summary import summary
+from feddep.training.summary import DIVERGED, summary
 from feddep.utils.errors import ConfigError, DivergenceError, nearest
 from feddep.utils.progress import track
 
@@ -92,7 +92,9 @@ def ranked(
 
 
 def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
-    """Train what is neither recorded nor cached; returns the runs that did not diverge."""
+    """Train what is neither recorded nor cached; returns the runs but those that diverged, which of
+    a trial of a search is a result.
+    """
     diverged, absent, trainer = set(), runs.missing(config, wanted), Trainer(config, folder)
     for run in track(wanted, wanted[0].method.label):
         file = runs.cached(config, run.key)
@@ -101,13 +103,15 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
         graph, *_ = trainer.inputs(run)
         start = time.perf_counter()
         try:
-            result = trainer.train(run)
+            measured = summary(trainer.train(run))
         except DivergenceError as error:
             tqdm.write(f"{run.path}: {error}")
-            diverged.add(run)
-            continue
+            if not run.trial:
+                diverged.add(run)
+                continue
+            measured = DIVERGED
         known = {"data_fingerprint": graph.fingerprint, "seconds_before": {}}
-        measured, seconds = summary(result), time.perf_counter() - start
+        seconds = time.perf_counter() - start
         training_stages.record(config, run, measured, known, seconds, file)
     return [run for run in wanted if run not in diverged]
 
