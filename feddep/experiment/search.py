@@ -52,9 +52,9 @@ class Choice:
 
 
 def training_space(method: Method, space: Space) -> Space:
-    """What a method may try of the setting: of the encoders those that it can train."""
-    encoders = tuple(name for name in space["encoder"] if name in method.encoders)  # type: ignore[union-attr]
-    return {**space, "encoder": encoders}
+    """What a method may try of the setting: what it can train with."""
+    encoders = tuple(name for name in extremes(space["encoder"]) if name in method.encoders)
+    return {**space, "encoder": encoders, **method.training}
 
 
 def trials(
@@ -82,7 +82,8 @@ def trials(
             are where a trial changes none, or it has fewer different trials.
     """
     space = training_space(method, space)
-    check("settings", space, TrainingConfig, setting)
+    own = {name: of[0] for name, of in method.training.items() if setting[name] not in of}
+    check("settings", space, TrainingConfig, {**setting, **own})
     check(f"methods.{method.name}", method.search, method.parameters, parameters)
     fixed = [{}, *method.published, *([] if method.as_fedavg is None else [method.as_fedavg])]
     for given in fixed:
@@ -94,7 +95,7 @@ def trials(
         for each in shares
     ]
     different: dict[str, Trial] = {}
-    for trial in [*(Trial({}, dict(given)) for given in fixed), *drawn]:
+    for trial in [*(Trial(own, dict(given)) for given in fixed), *drawn]:
         complete = [{**setting, **trial.setting}, {**parameters, **trial.parameters}]
         different.setdefault(canonical_json(complete), trial)
     if not len(fixed) <= number <= len(different):

@@ -158,6 +158,8 @@ class Method:
             the same models.
         search: what a search of its parameters tries (:mod:`feddep.utils.spaces`); the others keep
             their defaults.
+        training: values of the setting that a search tries, where it cannot train with others; the
+            first in place of another.
         published: parameters that its authors publish beside the defaults; a search tries them too.
         as_fedavg: parameters with which it is FedAvg, where it has any; a search tries them too.
         revision: raised when the numbers of its classifier's training change.
@@ -177,6 +179,7 @@ class Method:
     mini_batch: bool = True
     evaluation: Evaluation = "global"
     search: Space = field(default_factory=dict, hash=False)
+    training: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
     published: Sequence[Mapping[str, Any]] = field(default=(), hash=False)
     as_fedavg: Mapping[str, Any] | None = field(default=None, hash=False)
     revision: int = 1

@@ -61,6 +61,15 @@ def test_default_published_and_fedavg_come_first():
     assert all(trial.setting for trial in [*trials(FEDPUB)[3:], *trials(FEDPROX)[2:]])
 
 
+def test_a_method_of_plain_sgd_has_trials_of_plain_sgd():
+    first, *others = trials(registry.find("scaffold"))
+    assert first.setting == {"optimizer": "sgd", "weight_decay": 0.0}
+    assert {trial.setting["optimizer"] for trial in others} == {"sgd"}
+    assert all(0.01 <= trial.setting["learning_rate"] <= 4 for trial in others)
+    plain = trials(registry.find("scaffold"), optimizer="sgd", weight_decay=0.0)
+    assert plain[0] == Trial({}, {})
+
+
 def test_a_larger_budget_begins_with_the_same_trials():
     assert trials(FEDPROX, 40)[:9] == trials(FEDPROX, 9)
     assert len({str(trial) for trial in trials(FEDPROX, 40)}) == 40

@@ -73,6 +73,7 @@ METHODS = (
         f"{_FOLDER}.scaffold:run",
         encoders=ANY_ENCODER,
         full_batch=True,
+        training={"optimizer": ("sgd",), "weight_decay": (0.0,)},
         look=("#882255", 3),
     ),
     Method(
