@@ -12,9 +12,8 @@ from feddep.config.loading import Config, validate
 from feddep.experiment import plan, runs, stages, training_stages
 from feddep.experiment.plan import Run
 from feddep.experiment.provenance import environment
-from feddep.reporting import studies
 from feddep.training.summary import DIVERGED
-from feddep.utils.errors import ConfigError, DataError, DivergenceError
+from feddep.utils.errors import ConfigError, DivergenceError
 from feddep.utils.files import read_arrays
 from workspace import CONFIG
 
@@ -150,30 +149,6 @@ def test_the_better_of_owners_models_counts(tmp_path: Path):
     ]
 
 
-def test_a_diverged_trial_is_recorded_and_published(tmp_path: Path):
-    config = config_in(tmp_path)
-    (trials,) = plan.stages(config, "found")
-    train(config, trials, lambda run: math.nan if run == trials[0] else 0.4)
-    assert runs.publish(config, trials) == 12
-    (table,) = map(runs.read_table, runs.tables(tmp_path / "runs"))
-    row = table.set_index("key").loc[trials[0].key]
-    assert row[["test", "validation"]].isna().all()
-    assert row["stalled"]
-    assert len(runs.load_curves(config, trials[:1])) == 1
-
-
-def test_a_page_needs_the_whole_search(tmp_path: Path):
-    config = config_in(tmp_path, methods=["fedper", "fedprox"])
-    for _ in range(3):
-        with pytest.raises(DataError):
-            studies.contents(config, "found")
-        train(config, plan.stages(config, "found")[-1], lambda run: 0.5)
-    assert studies.contents(config, "found")["table.csv"]["method"].to_list() == [
-        "fedper",
-        "fedprox",
-    ]
-
-
 def test_a_trial_may_diverge_and_no_other_run(tmp_path: Path):
     config = config_in(tmp_path)
     setting = "quick,optimizer=sgd,learning_rate=1000.0,weight_decay=1000000.0,batch_size=2"
@@ -187,10 +162,12 @@ def test_a_trial_may_diverge_and_no_other_run(tmp_path: Path):
         training_stages.train(config, run, files, *written)
     assert not any(file.exists() for file in written)
     training_stages.train(config, dataclasses.replace(run, trial=True), files, *written)
+    assert read_arrays(written[1], run.key) == {}
+    runs.publish(config, [run])
     (row,) = runs.load(config, [run]).to_dict("records")
     assert row["stalled"]
     assert math.isnan(row["validation"])
-    assert read_arrays(written[1], run.key) == {}
+    assert len(runs.load_curves(config, [run])) == row["rounds"] == 1
 
 
 def test_seeds_are_those_of_the_configuration_where_none_are_given(tmp_path: Path):
