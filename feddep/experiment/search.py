@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats.qmc import Sobol
 
 from feddep.config.sentences import checked, join
 from feddep.methods.method import Method
@@ -81,6 +80,8 @@ def trials(
         ConfigError: if fields or parameters refuse something of their space, it lacks what they
             are where a trial changes none, or it has fewer different trials.
     """
+    from scipy.stats.qmc import Sobol  # slow to import
+
     space = training_space(method, space)
     own = {name: of[0] for name, of in method.training.items() if setting[name] not in of}
     check("settings", space, TrainingConfig, {**setting, **own})
