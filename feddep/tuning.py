@@ -14,7 +14,6 @@ from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.experiment import plan
 from feddep.reporting import output, studies
 from feddep.training.config import PROTOCOLS
-from feddep.utils.errors import DivergenceError
 
 STUDY = "comparison"
 """The study of a comparison, in a configuration of its own."""
@@ -86,13 +85,10 @@ def compare(config: Config) -> str:
     configuration; returns the page.
 
     Raises:
-        DivergenceError: if what was chosen diverges on another seed.
+        DivergenceError: if what was chosen diverges.
     """
     folder = Path(config["output"])
-    for _ in range(3):
-        wanted = plan.stages(config, STUDY)[-1]
-        if lost := set(wanted) - set(leaderboard.train(config, wanted, folder / ".cache" / "raw")):
-            raise DivergenceError(f"{min(run.path for run in lost)} diverged", "try other trials")
+    leaderboard.search(config, STUDY, folder / ".cache" / "raw")
     contents = studies.contents(config, STUDY)
     output.write(folder, {**contents, "choices.csv": plan.choices(config, STUDY)})
     return str(contents["page.md"])

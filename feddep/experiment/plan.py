@@ -229,6 +229,7 @@ def _trials(config: Config, study: str) -> Cells:
     found: Cells = {}
     for graph, method in itertools.product(given["datasets"], given["methods"]):
         dataset = entries.one(config, "datasets", graph)
+        base, fixed = variants.read(method)
         defaults = entries.one(config, "methods", method, dataset)
         drawn = search.trials(
             defaults.configured[0],
@@ -243,7 +244,7 @@ def _trials(config: Config, study: str) -> Cells:
                 **common,
                 "settings": {name: {**changes, **trial.setting}},
                 "datasets": {graph: {}},
-                "methods": {method: trial.parameters},
+                "methods": {base: {**fixed, **trial.parameters}},
             }
             for trial in drawn
         ]
