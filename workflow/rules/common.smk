@@ -47,6 +47,7 @@ OUTPUT = config["output"]
 CACHE = f"{OUTPUT}/.cache"
 # The runs that no table has, by key, and the batches that they are trained in.
 MISSING, BATCHES, BATCH_OF = {}, {}, {}
+REGISTERED = set()
 # What a file's key stands for: of planned runs, and of those that are asked for beside them.
 RUNS, STEPS, SPLITS = {}, {}, {}
 PARTITIONS = {run.partition_key: run for run in plan.partitions(config)}
@@ -156,9 +157,10 @@ def register(planned):
 
     So the batches of a list of a search are the same whatever is known of other searches.
     """
-    found = {key: run for run, key in runs.missing(config, planned).items()}
-    if found.keys() <= MISSING.keys():
+    if all(run.key in REGISTERED for run in planned):
         return
+    REGISTERED.update(run.key for run in planned)
+    found = {key: run for run, key in runs.missing(config, planned).items()}
     MISSING.update(found)
     RUNS.update(found)
     made = batches.batches(config, found)
