@@ -10,10 +10,18 @@ from matplotlib.figure import Figure
 
 from feddep.experiment import plan
 from feddep.reporting import markdown as md
+from feddep.reporting import statistics
 from feddep.reporting.load import Study
 from feddep.reporting.studies import tuned
 
-SHOWS = tuned.SHOWS.replace("of a seed\nthat is", "of seeds\nthat are")
+SHOWS = f"""\
+Each method has the hyperparameters that did best on the validation nodes of seeds
+that are in no table, among equally many trials for each method on a dataset; two tables below name
+them, and how far they lead. Test accuracy at the round that is best on validation nodes, mean ±
+sample standard deviation over seeds that the search has not seen; a method on the whole graph
+stands beside every M.
+{statistics.HOW_JUDGED}In the figure, numbers stand for what is far below.
+"""
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -23,11 +31,15 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
-    """Accuracies and differences by dataset, and what was chosen."""
+    """Accuracies and differences by dataset, what was chosen, and how far it leads."""
     choices = plan.choices(study.config, study.name)
     chosen = tuned.markdown(study, {**tables, "choices": choices})
-    how_sure = ["dataset", "method", "lead", "ties", "stalled", "diverged", "edge"]
-    return f"{chosen}\n{md.shown(choices, how_sure, [])}"
+    columns = ["method", "dataset", "lead", "ties", "stalled", "diverged", "edge"]
+    return (
+        f"{chosen}\n`lead`: how much better the mean validation is than that of the second best "
+        "trial; `edge`: chosen values in the first or last 5 % of their range.\n\n"
+        f"{md.shown(choices.replace('', None), columns, [])}"
+    )
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
