@@ -68,12 +68,10 @@ def spelled(run: Run) -> tuple[str, str]:
 def test_trials_are_ordinary_runs_on_one_seed(tmp_path: Path):
     config = config_in(tmp_path)
     (trials,) = plan.stages(config, "found")
-    assert {run.seed for run in trials} == {7}
-    assert len({run.key for run in of("fedprox", trials)}) == 6
-    assert len({run.key for run in of("fedper", trials)}) == 6
+    for method in ("fedprox", "fedper"):
+        assert len({run.key for run in of(method, trials)}) == 6
     first, second = of("fedprox", trials)[:2]
-    assert first == plan.one_run(config, "fedprox", 2, 7)
-    assert second.key == plan.one_run(config, "fedprox,mu=0.0", 2, 7).key
+    assert (first.method.label, second.method.label) == ("fedprox", "fedprox,mu=0.0")
     for run in trials:
         assert (
             run.key == plan.one_run(config, run.method.label, 2, 7, setting=run.setting.label).key

@@ -68,9 +68,3 @@ def test_what_is_outside_or_at_the_edge(
     chosen = {"optimizer": "adam", "rate": 0.01, "epochs": 3, "width": 16, **changed}
     assert spaces.outside(SPACE, chosen) == outside
     assert spaces.at_edge(SPACE, chosen) == edge
-
-
-def test_extremes():
-    found = {name: spaces.extremes(axis) for name, axis in SPACE.items()}
-    assert found["rate"] == [0.001, 0.1, 0.1, 10]
-    assert (found["epochs"], found["width"]) == ([1, 10], [None, 16, 64])
