@@ -83,7 +83,8 @@ class Federation:
             Split(nothing, nothing, nothing),
         )
         name = "server" if part is None else f"client{number}"
-        task = Task(name, graph, split, None, TrainingConfig(**self.setting), self.seed)
+        setting = TrainingConfig(**self.setting)
+        task = Task(name, graph, split, None, setting, self.seed, stacked=False)
         protocol, parameters = protocols.configured(self.method)
         return protocol(task, parameters, self.clients, self.sizes, number)
 

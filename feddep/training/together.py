@@ -78,6 +78,8 @@ class Together:
 
     def run(self, functions: Sequence[Callable[[], T]]) -> list[T]:
         """What the functions return, each of one client."""
+        if self._stacked is False:
+            return [function() for function in functions]
         return run_together(functions, self._answers)
 
     def _answers(self, questions: Sequence[Step | Counting]) -> list[Any]:
@@ -96,9 +98,8 @@ class Together:
         """Whether several models are to be stacked, each one's weights being its own."""
         if len(asked) == 1 or len({id(each.model) for each in asked}) < len(asked):
             return False
-        if self._stacked is not None:
-            return self._stacked
-        return sum(each.evaluator.graph.features.nnz for each in asked) <= _LARGE
+        entries = sum(each.evaluator.graph.features.nnz for each in asked)
+        return bool(self._stacked) or entries <= _LARGE
 
     def _stack(self, questions: Sequence[Any]) -> tuple[StackedModels, StackedGraphs]:
         return (
