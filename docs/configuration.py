@@ -35,6 +35,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     "table": models.Table,
     "study": models.Study,
     "block": models.Block,
+    "search": models.Search,
 }
 _MARKED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from feddep import __version__
-from feddep.utils.errors import DataError, FeddepError, out_of_memory, plain_output
+from feddep.utils.errors import ConfigError, DataError, FeddepError, out_of_memory, plain_output
 from feddep.utils.files import atomic_path, check_replaceable
 from feddep.utils.parameters import key_values
 
@@ -156,6 +156,13 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     )
     _add_training(parser)
     parser.add_argument(
+        "--tuned",
+        type=int,
+        metavar="TRIALS",
+        help="choose hyperparameters of each method among so many trials first; the same command "
+        "goes on where it stopped",
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         default=Path("comparison"),
@@ -181,9 +188,37 @@ def _compare(given: argparse.Namespace) -> None:
 
     if given.output.exists() and not given.output.is_dir():
         raise DataError(f"{given.output} is no folder; a comparison is written to a folder")
-    runs = _trained(given, given.methods, given.output / "runs.csv")
-    print(comparison.write_comparison(runs, given.output))
+    if given.tuned is None:
+        runs = _trained(given, given.methods, given.output / "runs.csv")
+        print(comparison.write_comparison(runs, given.output))
+    else:
+        print(_tuned(given))
     print(f"table and figure are in {given.output}")
+
+
+def _tuned(given: argparse.Namespace) -> str:
+    from feddep import api, tuning
+
+    if given.parameter:
+        raise ConfigError("--parameter and --tuned are both given; a search sets parameters itself")
+    files = [*given.plugin, *(each for each in given.methods if each.endswith(".py"))]
+    config = tuning.configuration(
+        api.named(given.methods),
+        given.graph,
+        given.output,
+        given.tuned,
+        clients=given.clients,
+        seeds=given.seeds,
+        partition=given.partition,
+        split=given.split,
+        protocol=given.protocol,
+        setting=key_values(given.set),
+        features=given.features,
+        plugins=files,
+        device=given.device,
+        threads=given.threads,
+    )
+    return tuning.compare(config)
 
 
 def _trained(
@@ -376,7 +411,6 @@ def _workflow(given: argparse.Namespace) -> None:
     import shutil
 
     import feddep
-    from feddep.utils.errors import ConfigError
 
     package = Path(feddep.__file__).resolve().parent
     roots = [

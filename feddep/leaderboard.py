@@ -1,19 +1,20 @@
 """The command ``feddep rank``: a method gets a row beside the recorded ones of a study of kind
-``tuned``.
+``tuned`` or ``searched``.
 
-It has the trials that FedAvg has there, and is trained on the seeds of the table with the one best
-on validation nodes.
+It has the trials that FedAvg has there, or those of the study's search in its own space, and is
+trained on the seeds of the table with the one best on validation nodes.
 """
 
 import dataclasses
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pandas as pd
 from tqdm import tqdm
 
 from feddep.config import entries
+from feddep.config.entries import Entry
 from feddep.config.loading import Config
 from feddep.experiment import plan, runs, training_stages
 from feddep.experiment.plan import Run
@@ -22,6 +23,7 @@ from feddep.reporting import load, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
 from feddep.reporting.studies import tuned
+from feddep.training.summary import DIVERGED, summary
 from feddep.utils.errors import ConfigError, DivergenceError, nearest
 from feddep.utils.progress import track
 
@@ -37,7 +39,7 @@ def ranked(
 
     Args:
         config: the configuration.
-        study: a study of kind ``tuned``.
+        study: a study of kind ``tuned`` or ``searched``.
         dataset: one of its datasets, without options.
         method: the method as it is spelled, with parameters or without.
         folder: where public graphs are.
@@ -49,13 +51,15 @@ def ranked(
     Raises:
         ConfigError: if there is no such study or dataset in it, the method has a row already, or
             every trial diverged.
+        DivergenceError: if what a search chose diverges.
     """
-    if config["studies"].get(study, {}).get("kind") != "tuned":
-        names = [name for name, each in config["studies"].items() if each["kind"] == "tuned"]
+    kinds = "tuned", "searched"
+    if config["studies"].get(study, {}).get("kind") not in kinds:
+        names = [name for name, each in config["studies"].items() if each["kind"] in kinds]
         raise ConfigError(
             f"studies.{study} is no study of tuned methods; there are {', '.join(names)}"
         )
-    searched = config["studies"][study]["search_seeds"]
+    given = config["studies"][study]
     planned = plan.study_runs(config, study)
     names = list(dict.fromkeys(run.dataset.name for run in planned))
     if dataset not in names:
@@ -64,8 +68,46 @@ def ranked(
     entry = entries.one(config, "methods", method, planned[0].dataset)
     if any(run.method.name == entry.name for run in planned):
         raise ConfigError(f"{entry.name} is in studies.{study} already")
+    if given["search"]:
+        alone = {**given["search"], "datasets": [dataset], "methods": [method]}
+        changed = {**config["studies"], study: {**given, "search": alone}}
+        own, chosen = search(Config({**config, "studies": changed}), study, folder)
+    else:
+        own, chosen = _as_baseline(config, planned, entry, given["search_seeds"], folder)
+    final = [run for run in planned if run.seed not in given["search_seeds"]] + own
+    found = load.assemble(config, study, final, runs.load(config, final))
+    table = tuned.compared(found, found.runs)
+    table = table.sort_values("mean", ascending=False, kind="stable")
+    place = table["method"].tolist().index(entry.name) + 1
+    title = method_title(entry.name)
+    return f"{chosen} {title} is number {place} of {len(table)} by accuracy.", table
+
+
+def search(config: Config, study: str, folder: Path) -> tuple[list[Run], str]:
+    """Train the trials of a search and what it chooses; returns the runs of the latter, and in
+    sentences what they are of.
+
+    Raises:
+        DivergenceError: if what was chosen diverges.
+    """
+    for _ in range(3):
+        wanted = plan.stages(config, study)[-1]
+        if lost := set(wanted) - set(train(config, wanted, folder)):
+            raise DivergenceError(f"{min(run.path for run in lost)} was chosen and diverged")
+    chosen = [
+        f"Best of {row['trials']} trials on validation nodes, with {row['validation']:.4f}: "
+        f"{row['chosen_setting']}, {row['chosen_method']}."
+        for row in plan.choices(config, study).to_dict("records")
+    ]
+    return wanted, " ".join(chosen)
+
+
+def _as_baseline(
+    config: Config, planned: Sequence[Run], method: Entry, searched: Collection[int], folder: Path
+) -> tuple[list[Run], str]:
+    """The same of a method with the trials of the baseline."""
     of_baseline = [run for run in planned if run.method.label == BASELINE]
-    given = [dataclasses.replace(run, method=entry) for run in of_baseline]
+    given = [dataclasses.replace(run, method=method) for run in of_baseline]
     trials = [run for run in given if run.seed in searched]
     scores = (
         load.tidy(runs.load(config, train(config, trials, folder)))
@@ -73,25 +115,19 @@ def ranked(
         .mean()
     )
     if scores.empty:
-        raise ConfigError(f"{method} diverged in all {len(trials)} trials on {dataset}")
+        raise ConfigError(f"{method} diverged in all {len(trials)} trials on {trials[0].dataset}")
     setting = next(run.setting for run in trials if run.setting.label == scores.idxmax())
     final = [dataclasses.replace(run, setting=setting) for run in given if run.seed not in searched]
-    final = [run for run in planned if run.seed not in searched] + train(
-        config, list(dict.fromkeys(final)), folder
-    )
-    found = load.assemble(config, study, final, runs.load(config, final))
-    table = tuned.compared(found, found.runs)
-    table = table.sort_values("mean", ascending=False, kind="stable")
-    place = table["method"].tolist().index(entry.name) + 1
-    title = method_title(entry.name)
     chosen = (
         f"Best of {len(trials)} trials on validation nodes, with {scores.max():.4f}: {setting}."
     )
-    return f"{chosen} {title} is number {place} of {len(table)} by accuracy.", table
+    return train(config, list(dict.fromkeys(final)), folder), chosen
 
 
 def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
-    """Train what is neither recorded nor cached; returns the runs that did not diverge."""
+    """Train what is neither recorded nor cached; returns the runs but those that diverged, which of
+    a trial of a search is a result.
+    """
     diverged, absent, trainer = set(), runs.missing(config, wanted), Trainer(config, folder)
     for run in track(wanted, wanted[0].method.label):
         file = runs.cached(config, run.key)
@@ -100,13 +136,16 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
         graph, *_ = trainer.inputs(run)
         start = time.perf_counter()
         try:
-            result = trainer.train(run)
+            measured = summary(trainer.train(run))
         except DivergenceError as error:
             tqdm.write(f"{run.path}: {error}")
-            diverged.add(run)
-            continue
+            if not run.trial:
+                diverged.add(run)
+                continue
+            measured = DIVERGED
         known = {"data_fingerprint": graph.fingerprint, "seconds_before": {}}
-        training_stages.record(config, run, result, known, time.perf_counter() - start, file)
+        seconds = time.perf_counter() - start
+        training_stages.record(config, run, measured, known, seconds, file)
     return [run for run in wanted if run not in diverged]
 
 

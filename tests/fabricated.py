@@ -130,8 +130,23 @@ def publish(root: Path, raw: dict[str, Any], **measured: Any) -> Config:
     config = validate(
         {**raw, "output": str(root / "results"), "records": {"directory": str(root / "runs")}}
     )
+    while absent := runs.missing(config, plan.all_runs(config)):
+        _append(root / "runs", absent, **measured)
+    facts: dict[str, Any] = {"nodes": 100, "edges": 400, "features": 10, "classes": 2}
+    facts |= dict.fromkeys(("max_degree", "mean_degree", "words_per_node"), 8)
+    facts |= {"components": 1, "largest_component": 100, "isolated_nodes": 0}
+    facts |= {"source": "made up", "fingerprint": "f1" * 32, "label_counts": "[50, 50]"}
+    rows = [{"key": key, "name": name, **facts} for name, key in plan.graphs(config).items()]
+    append_rows(root / "runs" / "graphs.csv", pd.DataFrame(rows))
+    rows = [{"key": run.partition_key, **_partition(run)} for run in plan.partitions(config)]
+    append_rows(root / "runs" / "partitions.csv", pd.DataFrame(rows))
+    return config
+
+
+def _append(folder: Path, planned: Iterable[Run], **measured: Any) -> None:
+    """Add runs to the table of a folder."""
     rows, curves = [], []
-    for number, run in enumerate(plan.all_runs(config)):
+    for number, run in enumerate(planned):
         rounds = run.specification["setting"]["rounds"]
         best = 0.7 + 0.01 * run.seed + 0.001 * (7 * number % 13)
         given = {"clients": run.clients, "rounds": rounds, "validation": best, "stalled": False}
@@ -149,20 +164,11 @@ def publish(root: Path, raw: dict[str, Any], **measured: Any) -> Config:
         )
     fabricated = runs.typed(pd.DataFrame(rows, columns=list(runs.COLUMNS)).drop_duplicates("key"))
     runs.append(
-        root / "runs",
+        folder,
         "feddep",
         fabricated,
         pd.concat(curves).drop_duplicates(["key", "round"]).astype({"key": "string"}),
     )
-    facts: dict[str, Any] = {"nodes": 100, "edges": 400, "features": 10, "classes": 2}
-    facts |= dict.fromkeys(("max_degree", "mean_degree", "words_per_node"), 8)
-    facts |= {"components": 1, "largest_component": 100, "isolated_nodes": 0}
-    facts |= {"source": "made up", "fingerprint": "f1" * 32, "label_counts": "[50, 50]"}
-    rows = [{"key": key, "name": name, **facts} for name, key in plan.graphs(config).items()]
-    append_rows(root / "runs" / "graphs.csv", pd.DataFrame(rows))
-    rows = [{"key": run.partition_key, **_partition(run)} for run in plan.partitions(config)]
-    append_rows(root / "runs" / "partitions.csv", pd.DataFrame(rows))
-    return config
 
 
 def _partition(run: Run) -> dict[str, Any]:

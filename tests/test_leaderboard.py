@@ -20,7 +20,7 @@ OTHERS: dict[str, dict] = {"fedavg": {}, "local": {}}
 TABLE = {"setting": "field", "datasets": ["mini"], "methods": ["fedavg"]}
 
 
-def configuration(folder: Path) -> Config:
+def configuration(folder: Path, setting: dict | None = None, study: dict | None = None) -> Config:
     blocks = [
         {
             "settings": {"field": {"learning_rate": list(RATES)}},
@@ -35,7 +35,9 @@ def configuration(folder: Path) -> Config:
         "evaluation": "owners",
         "full_batch": True,
         "encoder": "gcn",
+        **(setting or {}),
     }
+    tuned = {"name": "mine", "kind": "tuned", "search_seeds": [SEARCHED], "runs": blocks}
     mini = {
         "synthetic": {"nodes": 120, "classes": 3, "communities": 6, "features": 30},
         "split": {"method": "within_clients"},
@@ -54,7 +56,7 @@ def configuration(folder: Path) -> Config:
             "settings": {"field": field},
         },
         "tables": [TABLE],
-        "studies": [{"name": "mine", "kind": "tuned", "search_seeds": [SEARCHED], "runs": blocks}],
+        "studies": [study or tuned],
     }
     return validate(raw)
 
@@ -100,6 +102,22 @@ def test_a_method_has_fedavgs_trials_and_the_seeds_of_the_table(
     pd.testing.assert_frame_equal(
         leaderboard.ranked(config, "mine", "mini", "fedprox,mu=0.1", tmp_path)[1], table
     )
+
+
+@pytest.mark.slow
+def test_a_method_is_searched_as_those_of_the_table_were(tmp_path: Path):
+    """It has the runs that it would have as one of them."""
+    search = {"setting": "field", "datasets": ["mini"], "clients": 3, "trials": 4, "seeds": [0, 1]}
+    made = []
+    for methods in (["fedavg", "fedper"], ["fedavg", "fedprox"]):
+        study = {"name": "mine", "kind": "searched", "search": {**search, "methods": methods}}
+        made.append(configuration(tmp_path, {"hidden_channels": 16}, study))
+    leaderboard.search(made[0], "mine", tmp_path)
+    chosen, table = leaderboard.ranked(made[0], "mine", "mini", "fedprox", tmp_path)
+    assert set(table["method"]) == {"fedavg", "fedper", "fedprox"}
+    assert all(runs.are_trained(made[1], stage) for stage in plan.stages(made[1], "mine"))
+    choice = plan.choices(made[1], "mine").set_index("method").loc["fedprox"]
+    assert f"{choice['chosen_setting']}, {choice['chosen_method']}" in chosen
 
 
 def test_a_trial_that_diverges_is_not_chosen(

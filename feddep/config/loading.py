@@ -21,6 +21,8 @@ from feddep.utils.errors import ConfigError, nearest
 
 STUDIES = Path("studies")
 """The folder of the studies, in the working folder."""
+SEARCH_SEEDS = [20, 21, 22]
+"""Seeds of a search where it gives none."""
 _MOST = 10**7
 """Most characters of a configuration."""
 
@@ -148,6 +150,8 @@ def validate(raw: Any) -> Config:
                     f"configuration; {nearest(other, config['studies'])}"
                 )
         _check_blocks(config, f"studies.{name}.runs", study["runs"])
+        if study["search"]:
+            _check_search(f"studies.{name}", study, config["seeds"])
     return config
 
 
@@ -176,7 +180,21 @@ def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
         study = dict(given)
     axes = {axis: study.pop(axis, None) for axis in ("splits", "partitions")}
     study["runs"] = [_given({**axes, **_given(block)}) for block in study["runs"]]
+    if study["search"]:
+        study["search"] |= _given(axes)
+        study["search_seeds"] = study["search_seeds"] or SEARCH_SEEDS
     return study
+
+
+def _check_search(path: str, study: Mapping[str, Any], seeds: Sequence[int]) -> None:
+    """Make sure that a search is all of its study, and chooses by none of its final seeds."""
+    if study["runs"]:
+        raise ConfigError(f"{path} has search and runs; one of them is allowed")
+    if common := set(study["search_seeds"]) & set(study["search"]["seeds"] or seeds):
+        raise ConfigError(
+            f"{path} has {', '.join(map(str, sorted(common)))} in search_seeds and in "
+            "search.seeds; a seed may be in one of them"
+        )
 
 
 def _given(block: Mapping[str, Any]) -> dict[str, Any]:

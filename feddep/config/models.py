@@ -211,6 +211,30 @@ class Margin(Parameters):
     """the day when both were declared, in quotes; pages say whether their runs are of before"""
 
 
+class Search(Parameters):
+    """Hyperparameters of methods, chosen on each dataset by validation among equally many
+    trials.
+    """
+
+    setting: Text
+    """the setting, with its own values among the trials; the protocol of its name says what else
+    is tried (`PROTOCOLS` in `feddep/training/config.py`)"""
+    datasets: Names
+    """its datasets"""
+    methods: list[Name] = Field(min_length=1)
+    """its methods; each declares what is tried of its parameters"""
+    clients: ClientCount = 10
+    """number of clients M"""
+    trials: Annotated[int, Field(ge=2, le=10**4)] = 16
+    """trials a method and dataset; the values without a search, those that its authors publish, and
+    those with which it is FedAvg are always among them"""
+    seed: Seed = 0
+    """seed of the draw of trials"""
+    seeds: Seeds | None = None
+    """seeds of the runs of what was chosen, of which none is in `search_seeds`; `null`: the key
+    `seeds`"""
+
+
 class Study(Parameters):
     """A question beside the main tables: a file of a folder of `studies/`, with a table and a
     figure of its own in `results/NAME/`.
@@ -233,7 +257,11 @@ class Study(Parameters):
     studies: list[Name] = Field(default_factory=list)
     """studies whose runs it has as well; kind `pooled` judges methods over the graphs of several"""
     search_seeds: Seeds | None = None
-    """seeds of the runs that a study of the kind `tuned` chooses hyperparameters by"""
+    """seeds of the runs that a study of the kind `tuned` chooses hyperparameters by; of a `search`
+    (default: 20, 21, 22) the first is that of all trials, the others are those of the best four"""
+    search: Search | None = None
+    """in place of `runs`: a search of hyperparameters, and the runs of what it chose; its keys are
+    those of the last table"""
     splits: Entries | None = None
     """splits of the blocks that do not say otherwise"""
     partitions: Entries | None = None

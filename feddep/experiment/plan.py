@@ -1,20 +1,25 @@
 """The plan: the runs that a configuration asks for."""
 
+import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any
+
+import pandas as pd
 
 from feddep.config import entries, variants
 from feddep.config.entries import Entry
 from feddep.config.loading import STUDIES, Config, block_datasets, main_tables
 from feddep.config.models import Dataset, PartitionOptions, SplitOptions
 from feddep.datasets.public_graphs import REGISTRY, clients_of
-from feddep.experiment import keys
+from feddep.experiment import keys, search
+from feddep.experiment.runs import are_trained, load
 from feddep.graph.partitioners import parts_of
 from feddep.methods.method import CROSS_CLIENT_EDGES, Method
-from feddep.training.config import TrainingConfig, check_metric
+from feddep.training.config import PROTOCOLS, TrainingConfig, check_metric
+from feddep.utils import spaces
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
 
@@ -34,6 +39,7 @@ class Run:
         method: the method with its parameters on that graph.
         seed: determines split, partition, initial weights and every draw.
         data: fingerprint of the graph (:func:`feddep.experiment.keys.data_fingerprint`).
+        trial: whether a search chooses by it, so that a divergence is a result.
     """
 
     setting: Entry
@@ -44,6 +50,7 @@ class Run:
     method: Entry
     seed: int
     data: str = field(repr=False)
+    trial: bool = field(default=False, repr=False, compare=False)
 
     @property
     def path(self) -> str:
@@ -134,14 +141,166 @@ def runs(config: Config) -> list[Run]:
     return _runs_of(config, [{"settings": {setting: {}}} for setting in main_tables(config)])
 
 
-@cache
 def study_runs(config: Config, study: str) -> list[Run]:
-    """Every run of a study, those of the studies that it names first, each once, in the order of
-    its keys.
+    """Every run of a study that is known (:func:`stages`), those of the studies that it names
+    first, each once, in the order of its keys.
+    """
+    named = [study_runs(config, name) for name in config["studies"][study]["studies"]]
+    return list(dict.fromkeys(itertools.chain(*named, *stages(config, study))))
+
+
+def stages(config: Config, study: str) -> list[list[Run]]:
+    """A study's own runs, or up to three lists of those of a search, of which the next is known
+    when all before are trained: the trials on one seed, the best on further seeds, and what was
+    chosen on the final seeds.
     """
     entry = config["studies"][study]
-    named = [run for name in entry["studies"] for run in study_runs(config, name)]
-    return list(dict.fromkeys([*named, *_runs_of(config, entry["runs"])]))
+    if not entry["search"]:
+        return [_block_runs(config, study)]
+    known = [list(itertools.chain(*_trials(config, study).values()))]
+    if are_trained(config, known[0]):
+        best = list(itertools.chain(*_finalists(config, study).values()))
+        known.append(_on_seeds(best, entry["search_seeds"][1:]))
+        if are_trained(config, known[1]):
+            best = [trial for trial, *_ in _chosen(config, study).values()]
+            final = [dataclasses.replace(run, trial=False) for run in best]
+            known.append(_on_seeds(final, entry["search"]["seeds"] or config["seeds"]))
+    return known
+
+
+def choices(config: Config, study: str) -> pd.DataFrame:
+    """What a search chose: a row a dataset and method.
+
+    Returns:
+        trials, their number; of these on the first seed stalled and diverged, which counts as
+        stalled; the chosen_setting and chosen_method as they are spelled; validation, the mean over
+        the search's seeds; median_validation, that of all trials on the first seed; the setting and
+        method of the runner_up; lead, how much better the mean is than the runner-up's; ties, how
+        many other finalists have the same mean; edge, the names whose chosen values are in the
+        first or last 5 % of their range.
+    """
+    cells, rows = _trials(config, study), []
+    of_all = load(config, list(itertools.chain(*cells.values()))).set_index("key")
+    of_all["validation"] = of_all[["validation", "validation_after"]].max(axis=1)
+    for (dataset, method), (chosen, runner_up, choice) in _chosen(config, study).items():
+        trials = of_all.loc[[run.key for run in cells[dataset, method]]]
+        edge = spaces.at_edge(_search_space(config, study), chosen.setting.options)
+        found, *_ = chosen.method.configured
+        edge += spaces.at_edge(found.search, chosen.method.options)
+        rows.append(
+            {
+                "dataset": dataset,
+                "method": method,
+                "trials": len(trials),
+                "stalled": int(trials["stalled"].sum()),
+                "diverged": int(trials["validation"].isna().sum()),
+                "chosen_setting": chosen.setting.label,
+                "chosen_method": chosen.method.label,
+                "validation": choice.validation,
+                "median_validation": trials["validation"].median(),
+                "runner_up_setting": runner_up.setting.label,
+                "runner_up_method": runner_up.method.label,
+                "lead": choice.lead,
+                "ties": choice.ties,
+                "edge": " ".join(edge),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+@cache
+def _block_runs(config: Config, study: str) -> list[Run]:
+    return _runs_of(config, config["studies"][study]["runs"])
+
+
+Cells = dict[tuple[str, str], list[Run]]
+"""Trials by dataset and method."""
+
+
+@cache
+def _trials(config: Config, study: str) -> Cells:
+    """The trials of a search on its first seed."""
+    entry = config["studies"][study]
+    given = entry["search"]
+    axes = {axis: given[axis] for axis in ("splits", "partitions") if axis in given}
+    common = {**axes, "clients": [given["clients"]], "seeds": entry["search_seeds"][:1]}
+    name, changes = variants.read(given["setting"])
+    space, setting = _search_space(config, study), entries.one(config, "settings", given["setting"])
+    found: Cells = {}
+    for graph, method in itertools.product(given["datasets"], given["methods"]):
+        dataset = entries.one(config, "datasets", graph)
+        base, fixed = variants.read(method)
+        defaults = entries.one(config, "methods", method, dataset)
+        drawn = search.trials(
+            defaults.configured[0],
+            space,
+            setting.options,
+            defaults.options,
+            number=given["trials"],
+            seed=given["seed"],
+        )
+        blocks = [
+            {
+                **common,
+                "settings": {name: {**changes, **trial.setting}},
+                "datasets": {graph: {}},
+                "methods": {base: {**fixed, **trial.parameters}},
+            }
+            for trial in drawn
+        ]
+        planned = _runs_of(config, blocks)
+        if len(planned) > len(drawn):
+            raise ConfigError(
+                f"studies.{study}.search has several splits or partitions; one of each is allowed"
+            )
+        found[graph, method] = [dataclasses.replace(run, trial=True) for run in planned]
+    return found
+
+
+def _search_space(config: Config, study: str) -> spaces.Space:
+    """What a search tries of its setting."""
+    protocol = variants.base(config["studies"][study]["search"]["setting"])
+    space: spaces.Space = PROTOCOLS.get(protocol, PROTOCOLS["global"])["search"]
+    return space
+
+
+@cache
+def _finalists(config: Config, study: str) -> Cells:
+    """The best trials on the first seed, in their order; all trials must be trained."""
+    cells = _trials(config, study)
+    shares = _validation(config, itertools.chain(*cells.values()))
+    return {
+        cell: [trials[place] for place in sorted(search.best([shares[run.key] for run in trials]))]
+        for cell, trials in cells.items()
+    }
+
+
+@cache
+def _chosen(config: Config, study: str) -> dict[tuple[str, str], tuple[Run, Run, search.Choice]]:
+    """The chosen trial on the first seed, the runner-up, and the choice; finalists must be trained
+    on all seeds.
+    """
+    seeds, cells = config["studies"][study]["search_seeds"], _finalists(config, study)
+    shares = _validation(config, _on_seeds(itertools.chain(*cells.values()), seeds))
+    found = {}
+    for cell, finalists in cells.items():
+        choice = search.choose(
+            [[shares[run.key] for run in _on_seeds([trial], seeds)] for trial in finalists]
+        )
+        found[cell] = finalists[choice.trial], finalists[choice.runner_up], choice
+    return found
+
+
+def _validation(config: Config, trials: Iterable[Run]) -> dict[str, float]:
+    """The share of validation nodes that each is right on, by key; where owners judge, by the
+    better of their models.
+    """
+    rows = load(config, list(trials))
+    return dict(zip(rows["key"], rows[["validation", "validation_after"]].max(axis=1), strict=True))
+
+
+def _on_seeds(trials: Iterable[Run], seeds: Sequence[int]) -> list[Run]:
+    return [dataclasses.replace(run, seed=seed) for run in trials for seed in seeds]
 
 
 def all_runs(config: Config) -> list[Run]:

@@ -16,14 +16,14 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from feddep.config.loading import Config
 from feddep.config.models import Dataset, PartitionOptions, SplitOptions
-from feddep.experiment import keys, plan
+from feddep.experiment import keys
 from feddep.methods import registry
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluation import MOMENTS
@@ -31,6 +31,9 @@ from feddep.utils.csv_files import FROM_0, PRINTED, append_rows, read_checked
 from feddep.utils.errors import DataError, one_line
 from feddep.utils.files import atomic_path, exclusive, read_json, write_json
 from feddep.utils.parameters import Parameters
+
+if TYPE_CHECKING:
+    from feddep.experiment.plan import Run
 
 # Of the rows of one publication.
 _ORDER = [
@@ -276,7 +279,7 @@ def cached(config: Config, key: str) -> Path:
     return Path(config["output"], ".cache", "runs", f"{key}.json")
 
 
-def missing(config: Config, runs: Iterable[plan.Run]) -> dict[plan.Run, str]:
+def missing(config: Config, runs: "Iterable[Run]") -> "dict[Run, str]":
     """The runs that are in no table, or all if the configuration does not use tables, with their
     keys.
     """
@@ -284,7 +287,12 @@ def missing(config: Config, runs: Iterable[plan.Run]) -> dict[plan.Run, str]:
     return {run: run.key for run in runs if run.key not in known}
 
 
-def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
+def are_trained(config: Config, runs: "Iterable[Run]") -> bool:
+    """Whether each run is in a table, or was trained here."""
+    return all(cached(config, key).exists() for key in missing(config, runs).values())
+
+
+def load(config: Config, runs: "Sequence[Run]") -> pd.DataFrame:
     """Measurements of runs, a row each in their order: :data:`COLUMNS`, but setting, dataset and
     method as the plan spells them.
 
@@ -310,7 +318,7 @@ def load(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
     return ordered
 
 
-def _check_identity(rows: pd.DataFrame, runs: Sequence[plan.Run]) -> None:
+def _check_identity(rows: pd.DataFrame, runs: "Sequence[Run]") -> None:
     """Make sure that rows say of themselves what their keys stand for."""
     parts = ("dataset", "clients", "method", "seed")
     named = [(run.dataset.name, run.clients, run.method.name, run.seed) for run in runs]
@@ -325,7 +333,7 @@ def _check_identity(rows: pd.DataFrame, runs: Sequence[plan.Run]) -> None:
         )
 
 
-def load_curves(config: Config, runs: Sequence[plan.Run]) -> pd.DataFrame:
+def load_curves(config: Config, runs: "Sequence[Run]") -> pd.DataFrame:
     """The curves of runs: key and :data:`CURVES`, a row a run and round, in the order of the runs.
 
     Raises:
@@ -434,7 +442,7 @@ def typical_seconds(config: Config) -> dict[tuple[str, str], float]:
     return dict(zip(known.index.tolist(), known.tolist(), strict=True))
 
 
-def estimate(config: Config, runs: Iterable[plan.Run]) -> tuple[float, int]:
+def estimate(config: Config, runs: "Iterable[Run]") -> tuple[float, int]:
     """Seconds that runs will take: the median of recorded runs of the same method on the same
     dataset.
 
@@ -450,7 +458,7 @@ def estimate(config: Config, runs: Iterable[plan.Run]) -> tuple[float, int]:
 
 
 def write_cached(
-    run: plan.Run, result: Mapping[str, Any], provenance: Mapping[str, Any], file: Path
+    run: "Run", result: Mapping[str, Any], provenance: Mapping[str, Any], file: Path
 ) -> None:
     """Write what training a run yields: its row, its curves, and what was sent by client, direction
     and kind.
@@ -460,7 +468,7 @@ def write_cached(
     write_json(file, {**content, "communication": result["communication"]}, run.key)
 
 
-def publish(config: Config, runs: Sequence[plan.Run]) -> int:
+def publish(config: Config, runs: "Sequence[Run]") -> int:
     """Add runs of the cache that no table has to the tables of their protocols; returns how many.
 
     Raises:

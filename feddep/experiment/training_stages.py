@@ -21,9 +21,9 @@ from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.methods.method import StepResult
-from feddep.training.summary import summary
-from feddep.training.task import RunResult, Task
-from feddep.utils.errors import DataError, FeddepError
+from feddep.training.summary import DIVERGED, summary
+from feddep.training.task import Task
+from feddep.utils.errors import DataError, DivergenceError, FeddepError
 from feddep.utils.files import read_arrays, read_json, write_arrays, write_json
 
 
@@ -133,27 +133,42 @@ def batch(
 
 
 def train(config: Config, run: Run, files: Mapping[str, Any], output: Path, model: Path) -> None:
-    """Train and test one method: its row and curves, and the weights at the best round."""
+    """Train and test one method: its row and curves, and the weights at the best round; of a trial
+    of a search that diverges, that it did.
+    """
     task, known = read_task(config, run, files)
     method, parameters, _ = run.method.configured
     start = time.perf_counter()
-    result = method.run(task, parameters)
+    try:
+        result = method.run(task, parameters)
+        measured, weights = summary(result), result.weights()
+    except DivergenceError as error:
+        if not run.trial:
+            raise
+        print(f"feddep: {error}", file=sys.stderr)
+        measured, weights = DIVERGED, {}
     seconds = time.perf_counter() - start
-    weights = {name: tensor.numpy() for name, tensor in result.weights().items()}
-    write_arrays(model, weights, run.key)
-    record(config, run, result, known, seconds, output)
+    write_arrays(model, {name: tensor.numpy() for name, tensor in weights.items()}, run.key)
+    record(config, run, measured, known, seconds, output)
 
 
 def record(
     config: Config,
     run: Run,
-    result: RunResult,
+    measured: Mapping[str, Any],
     known: Mapping[str, Any],
     seconds: float,
     output: Path,
 ) -> None:
-    """Write the row and the curves of a run that took so many seconds; ``known`` is what
-    :func:`read_task` says of its inputs.
+    """Write the row and the curves of a run.
+
+    Args:
+        config: the configuration.
+        run: the run.
+        measured: its :func:`feddep.training.summary.summary`.
+        known: what :func:`read_task` says of its inputs.
+        seconds: of training.
+        output: where to.
     """
     device = torch.cuda.get_device_name() if choose_device(config["device"]) == "cuda" else "cpu"
     provenance = {
@@ -161,4 +176,4 @@ def record(
         **known,
         "seconds": round(seconds, 3),
     }
-    runs.write_cached(run, summary(result), provenance, output)
+    runs.write_cached(run, measured, provenance, output)

@@ -15,6 +15,7 @@ from feddep.nn.encoder_names import ENCODERS
 from feddep.training.config import Evaluation
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
+from feddep.utils.spaces import Space
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -155,6 +156,12 @@ class Method:
             model a client, ``local_before`` or ``local_after`` the local steps of a round
             (:data:`feddep.training.config.Evaluation`).  The round is chosen by the validation of
             the same models.
+        search: what a search of its parameters tries (:mod:`feddep.utils.spaces`); the others keep
+            their defaults.
+        training: values of the setting that a search tries, where it cannot train with others; the
+            first in place of another.
+        published: parameters that its authors publish beside the defaults; a search tries them too.
+        as_fedavg: parameters with which it is FedAvg, where it has any; a search tries them too.
         revision: raised when the numbers of its classifier's training change.
         look: how figures draw it: a colour, which a family of methods shares, and its number in
             the family, by which shade, marker and dash differ; by default by its name.
@@ -171,6 +178,10 @@ class Method:
     full_batch: bool = False
     mini_batch: bool = True
     evaluation: Evaluation = "global"
+    search: Space = field(default_factory=dict, hash=False)
+    training: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
+    published: Sequence[Mapping[str, Any]] = field(default=(), hash=False)
+    as_fedavg: Mapping[str, Any] | None = field(default=None, hash=False)
     revision: int = 1
     look: tuple[str, int] | None = None
 

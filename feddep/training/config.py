@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 from feddep.nn.encoder_names import ADDED, ENCODERS, is_encoder
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import InKey, Parameters, Positive, StepSize, Weight, Width
+from feddep.utils.spaces import By, Space, integers, linear, log
 
 Evaluation = Literal["global", "local_before", "local_after", "owners"]
 """Who is judged: the models whose accuracy counts, and by whose validation the round is chosen.
@@ -150,14 +151,25 @@ FIELD: dict[str, Any] = {
     "dropout": 0.5,
 }
 """The setting of most papers on subgraph federated learning (FED-PUB, FedGTA, FedTAD, OpenFGL)."""
+SEARCH: Space = {
+    "optimizer": ("adam", "sgd"),
+    "learning_rate": By("optimizer", {"adam": log(0.0003, 0.1), "sgd": log(0.01, 4)}),
+    "weight_decay": (0.0, 0.00005, 0.0005, 0.005),
+    "local_epochs": integers(1, 10),
+    "dropout": linear(0, 0.8),
+    "encoder": ("gcn", "sage", "mlp"),
+    "hidden_channels": integers(16, 256, log=True),
+}
+"""What a search tries of the setting; of the encoders those that a method can train."""
 PROTOCOLS: dict[str, dict[str, Any]] = {
-    "global": {"setting": {}, "split": {}, "clients": 5},
+    "global": {"setting": {}, "split": {}, "clients": 5, "search": SEARCH},
     "field": {
         "setting": FIELD,
         "split": {"method": "within_clients", "train": 0.2, "val": 0.4},
         "clients": 10,
+        "search": SEARCH,
     },
 }
-"""Where nothing else is said: what of the setting and of the split differs from their defaults, and
-the number of clients.
+"""Where nothing else is said: what of the setting and of the split differs from their defaults, the
+number of clients, and what a search tries of the setting.
 """

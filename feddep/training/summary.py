@@ -6,6 +6,17 @@ from typing import Any
 from feddep.training.evaluation import MOMENTS, mean_of_measured, share, total
 from feddep.training.task import RunResult
 
+DIVERGED: dict[str, Any] = {
+    "accuracy": {},
+    "macro_f1": {"global": math.nan, **dict.fromkeys(MOMENTS, math.nan)},
+    "best_round": 1,
+    "stalled": True,
+    "clients": [],
+    "curve": {"round": [1]},
+    "communication": [],
+}
+"""The :func:`summary` of a trial of a search that diverged: nothing was measured."""
+
 
 def summary(result: RunResult) -> dict[str, Any]:
     """The deterministic part of a run's results, ready for JSON; several models are averaged, round

@@ -150,7 +150,8 @@ class Together:
             with torch.no_grad():
                 gradients = computed.body_gradients(gradient)
             terms = computed.assign(gradients)
-        if terms:
+        # A regularizer whose weight is 0 may be a number.
+        if terms := [term for term in terms if term.requires_grad]:
             sum(terms[1:], terms[0]).backward()
         for step in steps:
             step.learner.correct(step.model)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from feddep.methods import registry
 from feddep.utils.errors import ConfigError
 from method_tasks import ROUNDS, run_on, task_of
 
@@ -33,6 +34,7 @@ SIMPLER: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("fedtad", {"repetitions": 0}, "fedavg", GCN),
     ("fgssl", {"contrast_weight": 0.0, "distillation_weight": 0.0}, "fedavg", GCN),
     ("gcfl_plus", {}, "fedavg", FIELD),
+    ("gcfl_plus", {"epsilon1": 0.0, "after": 0}, "fedavg", FIELD),
     ("gcfl_plus", {}, "fedavg", {**FIELD, "encoder": "mlp"}),
     ("moon", {"mu": 0.0}, "fedavg", FIELD),
     ("scaffold", {}, "fedavg", ALONE),
@@ -51,6 +53,15 @@ def test_without_its_own_term_it_is_a_simpler_method(
     assert found.losses == expected.losses
     assert found.before == expected.before
     assert found.after == expected.after
+
+
+def test_what_a_search_tries_as_fedavg_is_fedavg():
+    for method in registry.built_in().values():
+        if given := method.as_fedavg:
+            assert any(
+                (name, simpler) == (method.name, "fedavg") and given.items() <= parameters.items()
+                for name, parameters, simpler, _ in SIMPLER
+            ), method.name
 
 
 @pytest.mark.parametrize(

@@ -509,6 +509,7 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
     ],
     "tuned": [{**FEW, "methods": {"fedavg": {}, "feddep": {}}}],
     "pooled": [],
+    "searched": [],
     "reproduction": [{**FEW, "methods": {"fedavg": {}, "global": {}}}],
 }
 
@@ -526,7 +527,13 @@ FURTHER_TABLES = {
 @pytest.mark.parametrize("kind", studies.available())
 def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) -> None:
     tuned: dict[str, Any] = {"kind": "tuned", "runs": BLOCKS["tuned"], "search_seeds": [0]}
-    options = {"tuned": tuned, "pooled": {"studies": ["other"]}}.get(kind, {})
+    searched = {"setting": "feddep", "datasets": ["cora"], "methods": ["fedavg", "fedprox"]}
+    searched |= {"clients": 5, "trials": 5, "seeds": [0, 1]}
+    options = {
+        "tuned": tuned,
+        "pooled": {"studies": ["other"]},
+        "searched": {"search": searched, "search_seeds": [2, 3]},
+    }.get(kind, {})
     one = {"name": "one", "kind": kind, "title": "One", "runs": BLOCKS[kind], **options}
     raw = {**RAW, "studies": [one, {**tuned, "name": "other"}]}
     judged = {

@@ -8,9 +8,11 @@ import os
 import re
 import shutil
 import subprocess
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
@@ -211,6 +213,43 @@ def test_published_runs_stand_in_for_training(copy: Workspace):
         "".join(line for line in table.read_text().splitlines(True) if ",fedavg," not in line)
     )
     assert copy.jobs() == {"prepare": 1, "split": 1, "partition": 1, "train": 1}
+
+
+def test_a_search_goes_on_from_what_is_trained(tmp_path: Path):
+    """From trials to what they chose, its final runs and their table."""
+    workspace = Workspace(tmp_path)
+    search = {"setting": "quick", "datasets": ["mini"], "methods": ["fedprox", "fedper"]}
+    search |= {"clients": 2, "trials": 5, "seeds": [0, 1]}
+    study = {"name": "found", "kind": "searched", "search": search, "search_seeds": [7, 8]}
+    settings = {"quick": {"rounds": 2, "hidden_channels": 16}}
+    workspace.configure(studies=[study], settings=settings)
+    workspace.run("out/found/choices.csv")
+    config = workspace.config
+    trials, finalists, final = plan.stages(config, "found")
+    assert [len(trials), len(finalists), len(final)] == [10, 8, 4]
+    choices = (tmp_path / "out" / "found" / "choices.csv").read_bytes()
+    assert len(pd.read_csv(BytesIO(choices))) == 2
+    assert not any(runs.cached(config, run.key).exists() for run in final)
+
+    # A trial that was lost is trained again, and nothing after it.
+    runs.cached(config, trials[3].key).unlink()
+    before = {file: file.read_bytes() for file in workspace.cache.glob("runs/*.json")}
+    workspace.run("out/found/page.md")
+    after = {file: file.read_bytes() for file in workspace.cache.glob("runs/*.json")}
+    made = {file for file, content in after.items() if before.get(file) != content}
+    assert made == {runs.cached(config, run.key) for run in [trials[3], *final]}
+    assert (tmp_path / "out" / "found" / "choices.csv").read_bytes() == choices
+    table = pd.read_csv(tmp_path / "out" / "found" / "table.csv")
+    assert table["method"].to_list() == ["fedprox", "fedper"]
+    assert table["mean"].between(0, 1).all()
+
+    # A fresh clone has the tables of runs alone.
+    workspace.run("publish")
+    shutil.rmtree(tmp_path / "out")
+    shutil.rmtree(tmp_path / ".snakemake")
+    workspace.run("out/found/page.md")
+    assert not workspace.cache.joinpath("graphs").exists()
+    assert (tmp_path / "out" / "found" / "choices.csv").read_bytes() == choices
 
 
 def test_a_mistake_is_one_sentence_and_a_failing_job_leaves_nothing(tmp_path: Path):

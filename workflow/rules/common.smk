@@ -35,16 +35,21 @@ with exit_on_user_error():
         read(file)  # in which Snakemake overlooks a key that is there twice
     config = validate(typed(config))
     kinds_of_studies.check_kinds(config)
-    # The runs that no table has, by key.
-    MISSING = {key: run for run, key in runs.missing(config, plan.all_runs(config)).items()}
+    # Those without code of their own, and their runs: lists of which a search knows the first.
+    STUDIES = {
+        name: plan.stages(config, name)
+        for name, study in config["studies"].items()
+        if not plan.has_code(study["kind"])
+    }
 
 os.environ["MPLBACKEND"] = "agg"  # figures are files, whatever the user's screen
 OUTPUT = config["output"]
 CACHE = f"{OUTPUT}/.cache"
+# The runs that no table has, by key, and the batches that they are trained in.
+MISSING, BATCHES, BATCH_OF = {}, {}, {}
+REGISTERED = set()
 # What a file's key stands for: of planned runs, and of those that are asked for beside them.
-RUNS, STEPS, SPLITS = dict(MISSING), {}, {}
-BATCHES = batches.batches(config, MISSING)
-BATCH_OF = {key: batch for batch, runs_of in BATCHES.items() for key in runs_of}
+RUNS, STEPS, SPLITS = {}, {}, {}
 PARTITIONS = {run.partition_key: run for run in plan.partitions(config)}
 
 
@@ -147,9 +152,47 @@ if workflow.is_main_process and gpus() * machine_gpus() and "gpu" not in workflo
     workflow.register_resource("gpu", machine_gpus() * config["trainings_per_gpu"])
 
 
-for planned in MISSING.values():
-    task_files(planned)
-    step_files(planned)
+def register(planned):
+    """Have those of the runs trained that no table has, in batches of their own.
+
+    So the batches of a list of a search are the same whatever is known of other searches.
+    """
+    if all(run.key in REGISTERED for run in planned):
+        return
+    REGISTERED.update(run.key for run in planned)
+    found = {key: run for run, key in runs.missing(config, planned).items()}
+    MISSING.update(found)
+    RUNS.update(found)
+    made = batches.batches(config, found)
+    BATCHES.update(made)
+    for batch, members in made.items():
+        for key in members:
+            BATCH_OF.setdefault(key, batch)
+    for run in found.values():
+        task_files(run)
+        step_files(run)
+
+
+register(
+    dict.fromkeys([*plan.runs(config), *(run for first, *_ in STUDIES.values() for run in first)])
+)
+for _, *later in STUDIES.values():
+    for planned in later:
+        register(planned)
+
+
+def results_of_study(study, lists=3):
+    """Results of the runs of a study; of a search those of so many lists, planned one by one."""
+    entry, known = config["studies"][study], plan.stages(config, study)
+    for planned in known:
+        register(planned)
+    if entry["search"] and len(known) < lists:
+        if len(known) == 1:
+            checkpoints.trials.get(study=study, key=keys_of(known[0]))
+        else:
+            checkpoints.choices.get(study=study)
+    named = [file for name in entry["studies"] for file in results_of_study(name)]
+    return named + results_of(run for planned in known[:lists] for run in planned)
 
 
 def give_same_times():

@@ -4,8 +4,6 @@ from feddep.config.loading import main_tables
 
 MAIN = f"{OUTPUT}/main"
 TABLES = ["accuracy", "comparisons", "effects", "graphs", "costs", "partitions"]
-# Those without code of their own.
-STUDIES = [name for name, study in config["studies"].items() if not plan.has_code(study["kind"])]
 FIGURES = ["partitions"]
 for setting in main_tables(config):
     FIGURES += [f"{kind}_{setting}" for kind in ("accuracy", "curves")]
@@ -37,10 +35,54 @@ rule main_tables:
     script: "../scripts/main_tables.py"
 
 
+SEARCHES = [name for name in STUDIES if config["studies"][name]["search"]]
+
+
+localrules:
+    trials,
+
+
+checkpoint trials:
+    """The trials of a search on its first seed: they say which are run on further seeds."""
+    message: "The trials of {wildcards.study} are trained"
+    input: lambda wildcards: results_of_study(wildcards.study, 1)
+    output: touch(f"{CACHE}/searches/{{study}}-{{key}}")
+    wildcard_constraints:
+        study="|".join(SEARCHES) or "none",
+
+
+checkpoint choices:
+    """What a search chose, by its trials on all of its seeds."""
+    message: "Choose the hyperparameters of {wildcards.study}"
+    input: lambda wildcards: results_of_study(wildcards.study, 2)
+    output:
+        report(f"{OUTPUT}/{{study}}/choices.csv", **CAPTIONED_STUDY),
+    log: f"{CACHE}/logs/searches/{{study}}.log"
+    wildcard_constraints:
+        study="|".join(SEARCHES) or "none",
+    params:
+        key=lambda wildcards: keys_of(searched(wildcards.study)),
+    resources:
+        mem_mb=config["memory"]["tables"],
+    script: "../scripts/choices.py"
+
+
+def searched(study):
+    """The runs by which a search chooses."""
+    return [run for planned in plan.stages(config, study)[:2] for run in planned]
+
+
+def choices_of(study):
+    """What a study chose, where it is a search."""
+    return f"{OUTPUT}/{study}/choices.csv" if study in SEARCHES else []
+
+
 rule study:
     """The tables, page and figure of a study; further tables of its kind are written with them."""
     message: "Write the study {wildcards.study}"
-    input: lambda wildcards: results_of(plan.study_runs(config, wildcards.study))
+    input:
+        lambda wildcards: results_of_study(wildcards.study),
+        lambda wildcards: choices_of(wildcards.study),
     output:
         report(f"{OUTPUT}/{{study}}/page.md", **CAPTIONED_STUDY),
         report(f"{OUTPUT}/{{study}}/figure.svg", **CAPTIONED_STUDY),
@@ -67,6 +109,11 @@ rule page:
     script: "../scripts/page.py"
 
 
+def results_of_studies():
+    """Results of the runs of all studies."""
+    return [file for study in STUDIES for file in results_of_study(study)]
+
+
 localrules:
     main,
     studies,
@@ -87,4 +134,4 @@ rule studies:
     message: "All studies are made: see {OUTPUT}"
     input:
         expand(rules.study.output, study=STUDIES),
-        results_of(run for study in STUDIES for run in plan.study_runs(config, study)),
+        lambda wildcards: results_of_studies(),

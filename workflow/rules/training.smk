@@ -95,8 +95,11 @@ localrules:
 rule publish:
     """Merge the runs that were trained here into the tables that git keeps.  Asked for by hand."""
     message: "Publish {params.runs} runs in {config[records][directory]}"
-    input: results_of(MISSING.values()), statistics_files()
+    input:
+        lambda wildcards: results_of(plan.runs(config)),
+        lambda wildcards: results_of_studies(),
+        statistics_files(),
     params:
-        runs=len(MISSING),
+        runs=lambda wildcards: len(MISSING),
         facts={kind: facts_of(kind) for kind in ("graphs", "partitions")},
     script: "../scripts/publish.py"

@@ -23,6 +23,7 @@ from pydantic import Field
 
 from feddep.methods.method import ANY_ENCODER, CROSS_CLIENT_EDGES, Method, Step
 from feddep.utils.parameters import Parameters, Repetitions
+from feddep.utils.spaces import Space, linear
 
 
 class AnswersParameters(Parameters):
@@ -134,14 +135,25 @@ def _method(
     )
 
 
+# How private answers are is no matter of accuracy.
+_PRIOR: Space = {"homophily": linear(0, 0.95), "prior_count": (None, 1.0, 10.0, 100.0)}
+
 GROUP = "Exchange between clients"
 METHODS = (
-    _method("answers_bayes", "Answers, Bayes", BayesParameters, "bayes:run", look=("#CC79A7", 0)),
+    _method(
+        "answers_bayes",
+        "Answers, Bayes",
+        BayesParameters,
+        "bayes:run",
+        search=_PRIOR,
+        look=("#CC79A7", 0),
+    ),
     _method(
         "answers_pooled",
         "Answers, pooled",
         BayesParameters,
         "bayes:run_pooled",
+        search=_PRIOR,
         look=("#CC79A7", 2),
     ),
     _method(
@@ -149,6 +161,7 @@ METHODS = (
         "Answers, label propagation",
         PropagationParameters,
         "propagation:run",
+        search={"alpha": linear(0, 0.95)},
         look=("#CC79A7", 4),
     ),
     _method(

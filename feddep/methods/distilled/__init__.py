@@ -15,6 +15,7 @@ from feddep.utils.parameters import (
     Weight,
     Width,
 )
+from feddep.utils.spaces import linear, log
 
 
 class AdaFGLParameters(Parameters):
@@ -145,6 +146,11 @@ METHODS = (
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
         evaluation="local_after",
+        search={
+            "federated_share": linear(0.1, 1),
+            "alpha": linear(0, 1),
+            "beta": linear(0, 1),
+        },
         look=("#999933", 3),
     ),
     Method(
@@ -156,6 +162,12 @@ METHODS = (
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
         revision=2,
+        search={
+            "global_learning_rate": log(0.0001, 0.1),
+            "semantic_weight": log(0.1, 10),
+            "diversity_weight": log(0.1, 10),
+        },
+        as_fedavg={"repetitions": 0},
         look=("#999933", 2),
     ),
     Method(
@@ -166,6 +178,12 @@ METHODS = (
         encoders=("gcn", "gat"),
         full_batch=True,
         mini_batch=False,
+        search={
+            "contrast_weight": log(0.01, 10),
+            "distillation_weight": log(0.01, 10),
+            "tau": log(0.05, 1),
+        },
+        as_fedavg={"contrast_weight": 0.0, "distillation_weight": 0.0},
         look=("#999933", 0),
     ),
     Method(
@@ -178,6 +196,11 @@ METHODS = (
         full_batch=True,
         mini_batch=False,
         evaluation="local_after",
+        search={
+            "soft_weight": log(0.01, 10),
+            "confidence": linear(0.5, 1),
+            "proxy_learning_rate": log(0.001, 0.1),
+        },
         look=("#999933", 5),
     ),
 )

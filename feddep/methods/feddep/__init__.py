@@ -31,6 +31,7 @@ from feddep.utils.parameters import (
     Weight,
     Width,
 )
+from feddep.utils.spaces import log
 
 
 class LayerParameters(Parameters):
@@ -245,7 +246,19 @@ def _method(
 
 GROUP = "Generated neighbours"
 METHODS = (
-    _method("feddep", "FedDEP", FedDEPParameters, "classifier:run", *_ALL, look=("#D55E00", 0)),
+    _method(
+        "feddep",
+        "FedDEP",
+        FedDEPParameters,
+        "classifier:run",
+        *_ALL,
+        search={
+            "prototypes": (None, 3, 5, 10, 15, 20),
+            "embedding": (64, 128, 256),
+            "generator_learning_rate": log(0.001, 1),
+        },
+        look=("#D55E00", 0),
+    ),
     _method(
         "feddep_joint",
         "FedDEP, joint",

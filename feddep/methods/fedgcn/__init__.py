@@ -40,6 +40,7 @@ METHODS = (
         assumes=(CROSS_CLIENT_EDGES, "sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
         full_batch=True,
+        search={"hops": (1, 2)},
         revision=2,
         look=("#009E73", 3),
     ),

@@ -24,6 +24,7 @@ from feddep.utils.parameters import (
     Weight,
     Width,
 )
+from feddep.utils.spaces import linear, log
 
 
 class NeighGenParameters(Parameters):
@@ -134,6 +135,11 @@ METHODS = (
         "run",
         NEIGHGEN,
         "gradients from others' nodes shared",
+        search={
+            "hidden_share": linear(0.05, 0.5),
+            "generator_learning_rate": log(0.0001, 0.1),
+            "cross_weight": log(0.01, 10),
+        },
         look=("#E69F00", 0),
     ),
     _method(

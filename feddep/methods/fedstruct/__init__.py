@@ -8,6 +8,7 @@ from pydantic import Field
 
 from feddep.methods.method import BUILT_IN_ENCODERS, CROSS_CLIENT_EDGES, Method
 from feddep.utils.parameters import Parameters, Weight, Width
+from feddep.utils.spaces import integers, log
 
 Steps = Annotated[int, Field(ge=1, le=1000)]
 """A number of multiplications with a matrix of the graph."""
@@ -57,6 +58,21 @@ def _method(name: str, title: str, parameters: type[Parameters], **more: Any) ->
 
 GROUP = "Exchange between clients"
 METHODS = (
-    _method("fedstruct", "FedStruct", FedStructParameters, look=("#009E73", 5)),
-    _method("fedlap", "FedLap", FedLapParameters, revision=2, look=("#009E73", 6)),
+    _method(
+        "fedstruct",
+        "FedStruct",
+        FedStructParameters,
+        search={"hops": integers(2, 20), "structure_width": (128, 256, 512)},
+        published=({"hops": 20, "structure_width": 256},),
+        look=("#009E73", 5),
+    ),
+    _method(
+        "fedlap",
+        "FedLap",
+        FedLapParameters,
+        search={"smoothing": log(0.1, 100), "structure_width": (128, 256, 512)},
+        published=({"smoothing": 1.0, "structure_width": 256},),
+        revision=2,
+        look=("#009E73", 6),
+    ),
 )

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from feddep.methods.method import ANY_ENCODER, BUILT_IN_ENCODERS, CLASS_SHARES, Method
 from feddep.utils.parameters import Parameters, Repetitions, Share, Weight
+from feddep.utils.spaces import integers, linear, log
 
 Temperature = Annotated[float, Field(ge=0, le=1000)]
 """A factor of cosines in a softmax."""
@@ -106,6 +107,15 @@ METHODS = (
         "local_before",
         assumes=(CLASS_SHARES,),
         encoders=ANY_ENCODER,
+        search={
+            "moments": ("origin", "mean", "hybrid"),
+            "orders": integers(2, 20),
+            "threshold": linear(0, 1),
+        },
+        published=(
+            {"orders": 20, "threshold": 0.6},
+            {"moments": "origin", "orders": 13, "threshold": 0.65},
+        ),
         look=("#999933", 1),
     ),
     _method(
@@ -114,6 +124,8 @@ METHODS = (
         FedPubParameters,
         "local_after",
         encoders=BUILT_IN_ENCODERS,
+        search={"tau": log(1, 30), "lambda1": log(1e-5, 0.1), "lambda2": log(1e-5, 0.1)},
+        published=({"tau": 5.0}, {"tau": 3.0, "lambda1": 0.0, "lambda2": 0.0}),
         look=("#332288", 4),
     ),
     _method(
@@ -124,6 +136,7 @@ METHODS = (
         encoders=("gcn",),
         mini_batch=False,
         revision=2,
+        search={"tau": log(1, 30), "sigma": log(0.1, 10)},
         look=("#332288", 3),
     ),
     _method(
@@ -132,6 +145,13 @@ METHODS = (
         GCFLPlusParameters,
         "local_before",
         encoders=BUILT_IN_ENCODERS,
+        search={
+            "epsilon1": log(0.01, 0.5),
+            "epsilon2": log(0.01, 1),
+            "shared": ("all", "hidden"),
+        },
+        published=({"shared": "hidden"},),
+        as_fedavg={"epsilon1": 0.0},
         look=("#332288", 5),
     ),
 )

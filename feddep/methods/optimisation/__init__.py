@@ -12,6 +12,7 @@ from pydantic import Field
 from feddep.methods.basic import NoParameters
 from feddep.methods.method import ANY_ENCODER, Method
 from feddep.utils.parameters import Parameters, StepSize, Weight
+from feddep.utils.spaces import log
 
 
 class FedProxParameters(Parameters):
@@ -61,6 +62,8 @@ METHODS = (
         f"{_FOLDER}.fedprox:run",
         encoders=ANY_ENCODER,
         full_batch=True,
+        search={"mu": log(0.001, 10)},
+        as_fedavg={"mu": 0.0},
         look=("#882255", 2),
     ),
     Method(
@@ -70,6 +73,7 @@ METHODS = (
         f"{_FOLDER}.scaffold:run",
         encoders=ANY_ENCODER,
         full_batch=True,
+        training={"optimizer": ("sgd",), "weight_decay": (0.0,)},
         look=("#882255", 3),
     ),
     Method(
@@ -79,6 +83,7 @@ METHODS = (
         f"{_FOLDER}.fedopt:run_adam",
         encoders=ANY_ENCODER,
         full_batch=True,
+        search={"server_learning_rate": log(0.001, 1), "tau": log(0.00001, 0.1)},
         look=("#882255", 0),
     ),
     Method(
@@ -88,6 +93,7 @@ METHODS = (
         f"{_FOLDER}.fedopt:run_yogi",
         encoders=ANY_ENCODER,
         full_batch=True,
+        search={"server_learning_rate": log(0.001, 1), "tau": log(0.00001, 0.1)},
         look=("#882255", 1),
     ),
 )

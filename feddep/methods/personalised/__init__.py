@@ -12,6 +12,7 @@ from pydantic import Field
 from feddep.methods.basic import NoParameters
 from feddep.methods.method import ANY_ENCODER, BUILT_IN_ENCODERS, Method
 from feddep.utils.parameters import Natural, Parameters, Positive, Share, StepSize, Weight
+from feddep.utils.spaces import integers, linear, log
 
 Temperature = Annotated[float, Field(ge=0.001, le=1000)]
 """A number that similarities are divided by."""
@@ -87,6 +88,8 @@ METHODS = (
         FinetuningParameters,
         f"{_FOLDER}.finetuned:run",
         encoders=ANY_ENCODER,
+        search={"tuning_rounds": integers(1, 50, log=True)},
+        as_fedavg={"tuning_rounds": 0},
         look=("#000000", 3),
     ),
     _Personal(
@@ -103,6 +106,7 @@ METHODS = (
         DittoParameters,
         f"{_FOLDER}.ditto:run",
         encoders=ANY_ENCODER,
+        search={"personal_weight": log(0.01, 10)},
         look=("#332288", 0),
     ),
     _Personal(
@@ -113,6 +117,7 @@ METHODS = (
         assumes=("prototypes shared",),
         encoders=BUILT_IN_ENCODERS,
         mini_batch=False,
+        search={"prototype_weight": log(0.01, 10)},
         look=("#999933", 4),
     ),
     _Method(
@@ -122,6 +127,8 @@ METHODS = (
         f"{_FOLDER}.moon:run",
         encoders=BUILT_IN_ENCODERS,
         mini_batch=False,
+        search={"mu": log(0.01, 10), "temperature": log(0.1, 2)},
+        as_fedavg={"mu": 0.0},
         look=("#882255", 4),
     ),
     _Method(
@@ -130,6 +137,8 @@ METHODS = (
         FedDCParameters,
         f"{_FOLDER}.feddc:run",
         encoders=ANY_ENCODER,
+        search={"alpha": log(0.001, 1)},
+        published=({"alpha": 0.01},),
         look=("#882255", 5),
     ),
     _Personal(
@@ -138,6 +147,11 @@ METHODS = (
         FedALAParameters,
         f"{_FOLDER}.fedala:run",
         encoders=BUILT_IN_ENCODERS,
+        search={
+            "mixed_layers": (1, 2),
+            "mixing_share": linear(0.2, 1),
+            "mixing_rate": log(0.01, 10),
+        },
         look=("#332288", 2),
     ),
 )

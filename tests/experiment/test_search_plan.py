@@ -1,0 +1,207 @@
+"""The plan of a search: what it is asked for, and which runs follow from which results."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from feddep.config.loading import Config, validate
+from feddep.experiment import plan, runs, stages, training_stages
+from feddep.experiment.plan import Run
+from feddep.experiment.provenance import environment
+from feddep.training.summary import DIVERGED
+from feddep.utils.errors import ConfigError, DivergenceError
+from feddep.utils.files import read_arrays
+from workspace import CONFIG
+
+SEARCH = {
+    "setting": "quick",
+    "datasets": ["mini"],
+    "methods": ["fedprox", "fedper"],
+    "clients": 2,
+    "trials": 6,
+    "seeds": [0, 1],
+}
+PROVENANCE = {
+    **environment("cpu", 1),
+    "data_fingerprint": "f" * 64,
+    "seconds": 1.0,
+    "seconds_before": {},
+}
+
+
+def config_in(folder: Path, study: dict[str, Any] | None = None, **changes: Any) -> Config:
+    search = {"search": {**SEARCH, **changes}, "search_seeds": [7, 8, 9]}
+    found = {"name": "found", "kind": "searched", **search, **(study or {})}
+    places = {"output": str(folder), "records": {"directory": str(folder / "runs")}}
+    settings = {"quick": {"rounds": 2, "hidden_channels": 16}}
+    return validate({**CONFIG, **places, "settings": settings, "studies": [found]})
+
+
+def train(
+    config: Config,
+    planned: Sequence[Run],
+    validation: Callable[[Run], float],
+    after: Callable[[Run], float] | None = None,
+) -> None:
+    """Pretend to; a validation that is not a number is a divergence."""
+    for run in planned:
+        share = validation(run)
+        measured = {"validation": {"best": share, "last": share}, "stalled": share < 0.3}
+        if after is not None:
+            measured["validation_after"] = {"best": after(run), "last": after(run)}
+        result = {**DIVERGED, **({} if math.isnan(share) else measured)}
+        runs.write_cached(run, result, PROVENANCE, runs.cached(config, run.key))
+
+
+def of(method: str, planned: Sequence[Run]) -> list[Run]:
+    return [run for run in planned if run.method.name == method]
+
+
+def spelled(run: Run) -> tuple[str, str]:
+    return run.setting.label, run.method.label
+
+
+def test_trials_are_ordinary_runs_on_one_seed(tmp_path: Path):
+    config = config_in(tmp_path)
+    (trials,) = plan.stages(config, "found")
+    for method in ("fedprox", "fedper"):
+        assert len({run.key for run in of(method, trials)}) == 6
+    first, second = of("fedprox", trials)[:2]
+    assert (first.method.label, second.method.label) == ("fedprox", "fedprox,mu=0.0")
+    for run in trials:
+        assert (
+            run.key == plan.one_run(config, run.method.label, 2, 7, setting=run.setting.label).key
+        )
+    assert plan.study_runs(config, "found") == trials
+    assert set(trials) < set(plan.all_runs(config))
+
+
+def test_each_stage_follows_from_the_one_before(tmp_path: Path):
+    config = config_in(tmp_path)
+    (trials,) = plan.stages(config, "found")
+    place = {
+        run.key: number
+        for of_cell in (of("fedprox", trials), of("fedper", trials))
+        for number, run in enumerate(of_cell)
+    }
+    first = [math.nan, 0.5, 0.2, 0.8, 0.7, 0.5]
+    train(config, trials[:-1], lambda run: first[place[run.key]])
+    assert len(plan.stages(config, "found")) == 1
+    train(config, trials[-1:], lambda run: first[place[run.key]])
+
+    known, finalists = plan.stages(config, "found")
+    assert known == trials
+    best = [trials[number] for number in (1, 3, 4, 5)]
+    wanted = [(*spelled(run), seed) for run in best for seed in (8, 9)]
+    assert [(*spelled(run), run.seed) for run in of("fedprox", finalists)] == wanted
+    assert len(of("fedper", finalists)) == 8
+    assert all(run.trial for run in finalists)
+
+    # The best on the first seed is behind on the others: means 0.6, 0.5, 0.6 and 0.3.
+    later = {spelled(run): share for run, share in zip(best, [0.65, 0.35, 0.55, 0.2], strict=True)}
+    train(config, finalists, lambda run: later.get(spelled(run), 0.1))
+    *_, final = plan.stages(config, "found")
+    assert [(*spelled(run), run.seed) for run in of("fedprox", final)] == [
+        (*spelled(best[0]), seed) for seed in (0, 1)
+    ]
+    assert len(of("fedper", final)) == 2
+    assert not any(run.trial for run in final)
+    assert plan.study_runs(config, "found") == [*trials, *finalists, *final]
+
+    table = plan.choices(config, "found").set_index("method")
+    row = table.loc["fedprox"]
+    assert row[["dataset", "trials", "stalled", "diverged", "ties"]].to_list() == [
+        "mini",
+        6,
+        2,
+        1,
+        1,
+    ]
+    assert (row["chosen_setting"], row["chosen_method"]) == spelled(best[0])
+    assert (row["runner_up_setting"], row["runner_up_method"]) == spelled(best[2])
+    assert row["validation"] == pytest.approx(0.6)
+    assert row["median_validation"] == pytest.approx(0.5)
+    assert row["lead"] == pytest.approx(0)
+    # What makes it FedAvg is below the range; one local epoch and 16 channels are the least.
+    assert row["edge"] == "local_epochs hidden_channels mu"
+
+
+def test_the_better_of_owners_models_counts(tmp_path: Path):
+    config = config_in(tmp_path, methods=["fedper"])
+    (trials,) = plan.stages(config, "found")
+    place = {run.key: number for number, run in enumerate(trials)}
+    train(config, trials, lambda run: 0.5, lambda run: 0.4 + 0.02 * place[run.key])
+    _, finalists = plan.stages(config, "found")
+    # All but the last have 0.5.
+    assert list(dict.fromkeys(map(spelled, finalists))) == [
+        spelled(trials[number]) for number in (0, 1, 2, 3)
+    ]
+    train(config, trials, lambda run: 0.5, lambda run: 0.5 + 0.02 * place[run.key])
+    _, finalists = plan.stages(config_in(tmp_path, methods=["fedper"]), "found")
+    assert list(dict.fromkeys(map(spelled, finalists))) == [
+        spelled(trials[number]) for number in (2, 3, 4, 5)
+    ]
+
+
+def test_a_trial_may_diverge_and_no_other_run(tmp_path: Path):
+    config = config_in(tmp_path)
+    setting = "quick,optimizer=sgd,learning_rate=1000.0,weight_decay=1000000.0,batch_size=2"
+    run = plan.one_run(config, "fedavg", 2, setting=setting)
+    files = {name: tmp_path / name for name in ("graph", "split", "partition")}
+    stages.prepare(config, "mini", None, files["graph"], tmp_path / "graph.json")
+    stages.split(run, files["graph"], files["split"])
+    stages.partition(run, files["graph"], files["partition"], tmp_path / "partition.json")
+    written = runs.cached(config, run.key), tmp_path / "model"
+    with pytest.raises(DivergenceError):
+        training_stages.train(config, run, files, *written)
+    assert not any(file.exists() for file in written)
+    training_stages.train(config, dataclasses.replace(run, trial=True), files, *written)
+    assert read_arrays(written[1], run.key) == {}
+    runs.publish(config, [run])
+    (row,) = runs.load(config, [run]).to_dict("records")
+    assert row["stalled"]
+    assert math.isnan(row["validation"])
+    assert len(runs.load_curves(config, [run])) == row["rounds"] == 1
+
+
+def test_seeds_are_those_of_the_configuration_where_none_are_given(tmp_path: Path):
+    config = config_in(tmp_path, {"search_seeds": None}, seeds=None, methods=["fedper"])
+    for seeds in ([20], [21, 22], CONFIG["seeds"]):
+        found = plan.stages(config, "found")[-1]
+        assert list(dict.fromkeys(run.seed for run in found)) == seeds
+        train(config, found, lambda run: 0.5)
+
+
+def test_a_setting_may_be_spelled(tmp_path: Path):
+    config = config_in(tmp_path, setting="quick,rounds=3,local_epochs=2")
+    (trials,) = plan.stages(config, "found")
+    assert {run.setting.options["rounds"] for run in trials} == {3}
+    assert trials[0].setting.label == "quick,rounds=3,local_epochs=2"
+    assert len({run.setting.options["local_epochs"] for run in trials}) > 1
+
+
+@pytest.mark.parametrize(
+    ("study", "changes", "words"),
+    [
+        ({}, {"seeds": [1, 9]}, ["studies.found", "9"]),
+        ({"runs": [{}]}, {}, ["studies.found", "runs"]),
+        ({}, {"trials": 2, "methods": ["fedpub"]}, ["trials is 2", "fedpub", "3"]),
+        ({}, {"setting": "quick,learning_rate=0.5"}, ["settings.search", "learning_rate 0.5"]),
+        ({}, {"setting": "slow"}, ["slow"]),
+        ({}, {"methods": ["fedprox,mu=1"]}, ["methods.0", "fedprox,mu=1"]),
+        ({}, {"methods": ["fedprx"]}, ["fedprx", "fedprox"]),
+        ({}, {"datasets": ["mimi"]}, ["mimi", "mini"]),
+        ({}, {"setting": "quick,full_batch=true", "methods": ["feddep_joint"]}, ["full_batch"]),
+        ({"splits": {"random": {"train": [0.5, 0.6]}}}, {}, ["studies.found.search", "splits"]),
+    ],
+)
+def test_what_is_refused_when_planning(
+    study: dict[str, Any], changes: dict[str, Any], words: list[str], tmp_path: Path
+):
+    with pytest.raises(ConfigError) as error:
+        plan.stages(config_in(tmp_path, study, **changes), "found")
+    assert all(word in str(error.value) for word in words), error.value

@@ -1,0 +1,122 @@
+"""Methods that are compared with hyperparameters of their own: the search of a study, in one
+process.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from feddep import cli, tuning
+from feddep.experiment import plan
+from feddep.experiment.verification import Trainer
+from feddep.utils.errors import ConfigError, DivergenceError
+from graphs import npz_arrays, random_graph
+
+QUICK = {"rounds": 2, "hidden_channels": 16, "batch_size": 8}
+PLUGIN = '''
+from functools import partial
+from feddep.methods.basic import fedavg
+from feddep.methods.method import ANY_ENCODER, Method
+from feddep.utils.parameters import Parameters, Share
+from feddep.utils.spaces import linear
+
+class MineParameters(Parameters):
+    own: Share = 0.5
+    """nothing"""
+
+def run(task, parameters, steps):
+    return fedavg.train_on(task, task.subgraphs())
+
+METHODS = (
+    Method("mine", "Mine", MineParameters, f"{__name__}:run", encoders=ANY_ENCODER,
+           full_batch=True, search={"own": linear(0, 1)}, as_fedavg={"own": 0.0}),
+)
+'''
+
+
+@pytest.fixture
+def graph_file(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "graph.npz", **npz_arrays(random_graph(60, 150)))
+    return tmp_path / "graph.npz"
+
+
+def config_of(graph_file: Path, trials: int = 4, **changes: Any) -> Any:
+    given = {"clients": 2, "seeds": 2, "setting": QUICK, "device": "cpu", **changes}
+    methods = ["fedavg", "fedprox"]
+    return tuning.configuration(
+        methods, str(graph_file), graph_file.parent / "out", trials, **given
+    )
+
+
+@pytest.mark.slow
+def test_it_is_a_search_and_goes_on(graph_file: Path, monkeypatch: pytest.MonkeyPatch):
+    config, trained, stops = config_of(graph_file), list[plan.Run](), [11]
+
+    def interrupted(trainer: Trainer, run: plan.Run) -> Any:
+        if stops and len(trained) == stops[0]:
+            raise InterruptedError(stops.pop())
+        trained.append(run)
+        return train(trainer, run)
+
+    train = Trainer.train
+    monkeypatch.setattr(Trainer, "train", interrupted)
+    with pytest.raises(InterruptedError):
+        tuning.compare(config)
+    page = tuning.compare(config_of(graph_file))
+    stages = plan.stages(config, tuning.STUDY)
+    assert [len(stage) for stage in stages] == [8, 16, 4]
+    assert trained == [run for stage in stages for run in stage]
+    folder = graph_file.parent / "out"
+    assert (folder / "page.md").read_text() == page
+    assert len(pd.read_csv(folder / "choices.csv")) == 2
+    assert pd.read_csv(folder / "table.csv")["method"].to_list() == ["fedavg", "fedprox"]
+
+
+@pytest.mark.slow
+def test_a_trial_may_diverge_and_what_was_chosen_may_not(
+    graph_file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    train = Trainer.train
+
+    def diverging(trainer: Trainer, run: plan.Run) -> Any:
+        if run.seed == 1 or run.setting.changes:
+            raise DivergenceError("the loss is infinite")
+        return train(trainer, run)
+
+    monkeypatch.setattr(Trainer, "train", diverging)
+    config = config_of(graph_file)
+    with pytest.raises(DivergenceError, match="seed1"):
+        tuning.compare(config)
+    choices = plan.choices(config, tuning.STUDY)
+    assert choices["diverged"].to_list() == [3, 2]
+    assert choices["chosen_setting"].to_list() == ["global", "global"]
+
+
+@pytest.mark.slow
+def test_the_command_and_a_method_of_ones_own(graph_file: Path, capsys: pytest.CaptureFixture[str]):
+    plugin, folder = graph_file.parent / "mine.py", graph_file.parent / "out"
+    plugin.write_text(PLUGIN)
+    given = ["compare", "fedavg", str(plugin), "--graph", str(graph_file), "--clients", "2"]
+    given += ["--seeds", "2", "--tuned", "3", "--output", str(folder), "--device", "cpu"]
+    given += [word for key, value in QUICK.items() for word in ("--set", f"{key}={value}")]
+    assert cli.main(given) in (0, None)
+    assert "Mine" in capsys.readouterr().out
+    table = pd.read_csv(folder / "table.csv").set_index("method")
+    assert table.index.to_list() == ["fedavg", "mine"]
+    assert table["mean"].between(0, 1).all()
+
+
+def test_arguments_are_those_of_the_protocol(graph_file: Path):
+    config = config_of(graph_file, protocol="field", clients=None, setting={"rounds": 3})
+    (first, *_), *_ = plan.stages(config, tuning.STUDY)
+    assert (first.clients, first.setting.options["rounds"]) == (10, 3)
+    assert first.setting.options["evaluation"] == "owners"
+    assert first.split.options["method"] == "within_clients"
+    public = tuning.configuration(["fedavg"], "cora", Path("out"), 4, features="row")
+    assert public["datasets"]["cora"]["features"] == "row"
+    assert plan.stages(public, tuning.STUDY)[0][0].dataset.name == "cora"
+    with pytest.raises(ConfigError, match="trials"):
+        config_of(graph_file, trials=1)
