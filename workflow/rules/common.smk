@@ -41,6 +41,7 @@ with exit_on_user_error():
         for name, study in config["studies"].items()
         if not plan.has_code(study["kind"])
     }
+    PARTITIONS = {run.partition_key: run for run in plan.partitions(config)}
 
 os.environ["MPLBACKEND"] = "agg"  # figures are files, whatever the user's screen
 OUTPUT = config["output"]
@@ -50,7 +51,6 @@ MISSING, BATCHES, BATCH_OF = {}, {}, {}
 REGISTERED = set()
 # What a file's key stands for: of planned runs, and of those that are asked for beside them.
 RUNS, STEPS, SPLITS = {}, {}, {}
-PARTITIONS = {run.partition_key: run for run in plan.partitions(config)}
 
 
 wildcard_constraints:
@@ -173,12 +173,12 @@ def register(planned):
         step_files(run)
 
 
-register(
-    dict.fromkeys([*plan.runs(config), *(run for first, *_ in STUDIES.values() for run in first)])
-)
-for _, *later in STUDIES.values():
-    for planned in later:
-        register(planned)
+with exit_on_user_error():
+    firsts = (run for first, *_ in STUDIES.values() for run in first)
+    register(dict.fromkeys([*plan.runs(config), *firsts]))
+    for _, *later in STUDIES.values():
+        for planned in later:
+            register(planned)
 
 
 def results_of_study(study, lists=3):
