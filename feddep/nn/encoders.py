@@ -7,7 +7,6 @@ they are evaluated.  Between their layers are ReLU and dropout.
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from feddep.graph.graph import Graph, mean_adjacency_with_self_loops, normalised
 from feddep.graph.sampling import PAD, SampledTrees
 from feddep.nn.dropout import drop
 from feddep.nn.encoder_names import encoder_class
-from feddep.nn.layered import LayeredClassifier
+from feddep.nn.layered import Convolution, LayeredClassifier, Terms
 from feddep.nn.linear import draw_uniform
 from feddep.nn.pyg_models import PyGClassifier, new_classifier
 from feddep.nn.sparse import SparseMatrix
@@ -31,7 +30,7 @@ _SLOPE = 0.2
 """Negative slope of the LeakyReLU in attention scores (Veličković et al., 2018)."""
 
 
-class Layer(nn.Module, ABC):
+class Layer(Convolution, ABC):
     """A linear map of every node, and an aggregation of what it gives over a node and its
     neighbours.
 
@@ -65,12 +64,6 @@ class Layer(nn.Module, ABC):
             table: tells degrees.
         """
 
-    @abstractmethod
-    def full(self, x: Any, adjacency: SparseMatrix) -> Tensor:
-        """Map the inputs of all nodes, shape (n, inputs), and aggregate over full neighbourhoods,
-        shape (n, outputs).
-        """
-
 
 class GCNLayer(Layer):
     """D̂^(−1/2) (A + I) D̂^(−1/2) X W + b with D̂ = D + I (Kipf and Welling, 2017)."""
@@ -91,18 +84,9 @@ class GCNLayer(Layer):
         of_own = torch.from_numpy((1 / (degrees + 1)).astype(np.float32)).to(own.device)
         return of_own.unsqueeze(2) * own + (of_drawn.unsqueeze(2) @ drawn).squeeze(2) + self.bias
 
-    def full(self, x: Any, adjacency: SparseMatrix) -> Tensor:
-        return adjacency @ (x @ self.weight) + self.bias
-
     @property
-    def maps(self) -> list[Tensor]:
-        """The weights, as :attr:`feddep.nn.sage.SAGEConv.maps`."""
-        return [self.weight]
-
-    @staticmethod
-    def aggregated(mapped: Iterator[Tensor], adjacency: SparseMatrix) -> Tensor:
-        """The outputs without the bias, as :meth:`feddep.nn.sage.SAGEConv.aggregated`."""
-        return adjacency @ next(mapped)
+    def terms(self) -> Terms:
+        return ((0, True),)
 
 
 class GATLayer(Layer):
@@ -172,8 +156,9 @@ class NodeLayer(Layer):
     ) -> Tensor:
         return own + self.bias
 
-    def full(self, x: Any, adjacency: SparseMatrix) -> Tensor:
-        return x @ self.weight + self.bias
+    @property
+    def terms(self) -> Terms:
+        return ((0, False),)
 
 
 class LayeredEncoder(LayeredClassifier):

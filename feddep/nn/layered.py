@@ -3,7 +3,7 @@ graph.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import scipy.sparse as sp
@@ -19,6 +19,55 @@ _MANY = 2**25
 """Embeddings of so many numbers, 128 MiB, are not held at once where no gradient is needed."""
 _COLUMNS = 16
 """Coordinates of embeddings that are held then."""
+
+
+Terms = Sequence[tuple[int, bool]]
+"""For each term t of a :class:`Convolution`, the first row of W_t in its weight matrix, and whether
+x W_t is aggregated.
+"""
+
+
+class Convolution(nn.Module):
+    """A layer whose outputs are Σ_t Â (x W_t) + b over its terms t, some of them without Â.
+
+    ``weight`` holds the W_t, each of shape (inputs, outputs), one below the other.
+    """
+
+    weight: nn.Parameter
+    bias: nn.Parameter
+
+    @property
+    def terms(self) -> Terms:
+        """Its terms, the aggregated ones first."""
+        raise NotImplementedError
+
+    @property
+    def maps(self) -> list[Tensor]:
+        """W_t of each term."""
+        inputs = self.weight.shape[0] // len(self.terms)
+        return [self.weight[first : first + inputs] for first, _ in self.terms]
+
+    def combined(self, mapped: Iterator[Tensor], adjacency: SparseMatrix) -> Tensor:
+        """The outputs without the bias, from the products x W_t: in place and one after the other,
+        so that of all that is as large as the result no more than two are held at once.
+        """
+        total = None
+        for each, (_, aggregated) in zip(mapped, self.terms, strict=True):
+            outputs = adjacency @ each if aggregated else each
+            total = outputs if total is None else total.add_(outputs)
+        assert total is not None
+        return total
+
+    def full(self, x: Any, adjacency: SparseMatrix) -> Tensor:
+        """Outputs of all nodes, shape (n, outputs), from their inputs, shape (n, inputs), and full
+        neighbourhoods.
+        """
+        return self.combined((x @ each for each in self.maps), adjacency).add_(self.bias)
+
+
+def is_convolution(layer: nn.Module) -> bool:
+    """Whether a layer is computed as a :class:`Convolution` is."""
+    return getattr(type(layer), "full", None) is Convolution.full
 
 
 class LayeredClassifier(nn.Module, ABC):
@@ -84,7 +133,7 @@ class LayeredClassifier(nn.Module, ABC):
         """
         if (
             len(self.layers) == 2
-            and hasattr(self.layers[0], "maps")
+            and all(map(is_convolution, self.layers))
             and type(self).head is LayeredClassifier.head
             and generator is None
             and not torch.is_grad_enabled()
@@ -101,11 +150,11 @@ class LayeredClassifier(nn.Module, ABC):
         mapped = [each.new_zeros(adjacency.shape[0], each.shape[1]) for each in last.maps]
         for columns in torch.arange(first.weight.shape[1]).split(_COLUMNS):
             parts = (x @ each[:, columns] for each in first.maps)
-            hidden = first.aggregated(parts, adjacency).add_(first.bias[columns])
+            hidden = first.combined(parts, adjacency).add_(first.bias[columns])
             hidden = self._complete_full(0, hidden, z, columns).relu_()
             for total, each in zip(mapped, last.maps, strict=True):
                 total.addmm_(hidden, each[columns])
-        outputs = last.aggregated(iter(mapped), adjacency).add_(last.bias)
+        outputs = last.combined(iter(mapped), adjacency).add_(last.bias)
         return self._complete_full(1, outputs, z)
 
     def body(

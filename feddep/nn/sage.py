@@ -3,7 +3,6 @@ full-batch.
 """
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import scipy.sparse as sp
@@ -13,12 +12,12 @@ from torch import Tensor, nn
 from feddep.graph.graph import Graph, mean_adjacency
 from feddep.graph.sampling import SampledTrees
 from feddep.nn.dropout import drop
-from feddep.nn.layered import LayeredClassifier
+from feddep.nn.layered import Convolution, LayeredClassifier, Terms
 from feddep.nn.linear import draw_uniform
-from feddep.nn.sparse import ConstantMatrix, SparseMatrix
+from feddep.nn.sparse import ConstantMatrix
 
 
-class SAGEConv(nn.Module):
+class SAGEConv(Convolution):
     """One convolution: h_v = W · [x_v ‖ mean of x_u over the neighbours u of v] + b.
 
     ``weight`` holds Wᵀ, shape (2 · inputs, outputs): the rows for the node itself, then those for
@@ -49,25 +48,9 @@ class SAGEConv(nn.Module):
         """
         return [(self.weight, joined, 0), (self.bias, None, 0)]
 
-    def full(self, x: Tensor | SparseMatrix, mean: SparseMatrix) -> Tensor:
-        """Convolve all n nodes with all their neighbours, shape (n, outputs); arguments as of
-        :meth:`GraphSAGE.full`.
-        """
-        return self.aggregated((x @ each for each in self.maps), mean).add_(self.bias)
-
     @property
-    def maps(self) -> list[Tensor]:
-        """The weights of the neighbours and of the node itself, shape (inputs, outputs) each."""
-        own, neighbours = self.weight.split(self.inputs)
-        return [neighbours, own]
-
-    @staticmethod
-    def aggregated(mapped: Iterator[Tensor], mean: SparseMatrix) -> Tensor:
-        """The outputs without the bias, from the products with :attr:`maps`: in place and one after
-        the other, so that of all that is as large as the result no more than two are held at once.
-        """
-        outputs = mean @ next(mapped)
-        return outputs.add_(next(mapped))
+    def terms(self) -> Terms:
+        return (self.inputs, True), (0, False)
 
 
 class GraphSAGE(LayeredClassifier):

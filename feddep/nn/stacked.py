@@ -15,14 +15,9 @@ from torch import Tensor, nn
 from torch.autograd import Function
 
 from feddep.nn.dropout import drop_, scale
-from feddep.nn.encoders import GCNLayer, NodeLayer
-from feddep.nn.sage import SAGEConv
+from feddep.nn.layered import Terms
 from feddep.nn.sparse import SparseMatrix
 
-Terms = Sequence[tuple[int, bool]]
-"""The outputs of a layer are Σ_t Â (x W_t) + b, or without Â: the first row of each W_t in the
-layer's weight matrix, and whether x W_t is aggregated.
-"""
 Gradients = list[tuple[Tensor, Tensor]]
 """Those of a layer's weight matrix and bias, of each model."""
 ALIGNED = 16
@@ -33,13 +28,6 @@ _MANY = 16
 """Entries of X a row of the stacked weights from where on a product takes longer than to see
 whether the weights have changed.
 """
-
-
-def terms(layer: nn.Module) -> Terms:
-    """The terms of a layer; none of one that is no such sum."""
-    if isinstance(layer, SAGEConv):
-        return (layer.inputs, True), (0, False)
-    return ((0, isinstance(layer, GCNLayer)),) if isinstance(layer, GCNLayer | NodeLayer) else ()
 
 
 class StackedNodes:
@@ -137,9 +125,9 @@ class StackedModels:
     """
 
     def __init__(self, models: Sequence[Any]) -> None:
-        """Stack the models, whose layers all have :func:`terms`."""
+        """Stack the models, whose layers all are convolutions."""
         self.models = models
-        self.terms = [terms(layer) for layer in models[0].layers]
+        self.terms = [layer.terms for layer in models[0].layers]
         self.parameters = [weight for model in models for weight in model.parameters()]
         self._layers = list(zip(*(model.layers for model in models), strict=True))
         self._first = torch.empty(0)

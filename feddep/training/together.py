@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import log_softmax, nll_loss
 
 from feddep.graph.split import Split
-from feddep.nn.layered import LayeredClassifier
+from feddep.nn.layered import LayeredClassifier, is_convolution
 from feddep.nn.sparse import SparseMatrix
 from feddep.nn.stacked import (
     Gradients,
@@ -24,7 +24,6 @@ from feddep.nn.stacked import (
     StackedModels,
     StackedNodes,
     StackedPass,
-    terms,
 )
 from feddep.training.evaluator import (
     Counting,
@@ -55,7 +54,7 @@ def _shapes(model: Any, evaluator: Evaluator) -> Hashable:
         isinstance(model, LayeredClassifier)
         and _inherits(model, "full", "body", "_complete_full")
         and len(model.layers) > 1
-        and all(terms(layer) for layer in model.layers)
+        and all(map(is_convolution, model.layers))
         and type(evaluator) is Evaluator
         and isinstance(evaluator.features, SparseMatrix)
     )

@@ -13,6 +13,8 @@ import torch
 from feddep.graph.partition import Partition
 from feddep.graph.split import within_clients_split
 from feddep.methods import registry
+from feddep.nn.encoders import GCN, GCNLayer
+from feddep.nn.sparse import SparseMatrix
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import FullBatchLearner, Step, new_optimizer
@@ -111,6 +113,32 @@ def steps_of(task: Task, **options: Any) -> list[Step]:
         steps.append(Step(learner, model, new_optimizer(model, task.setting)))
     steps[-1].optimizer.param_groups[0].update(options)
     return steps
+
+
+class DoubledLayer(GCNLayer):
+    def full(self, x: Any, adjacency: SparseMatrix) -> torch.Tensor:
+        return 2 * super().full(x, adjacency)
+
+
+class DoubledGCN(GCN):
+    @staticmethod
+    def new_layer(inputs: int, outputs: int, last: bool) -> DoubledLayer:
+        return DoubledLayer(inputs, outputs)
+
+
+def test_layers_that_compute_something_else_are_left_alone():
+    task, together = task_of(), Together()
+    alone, mixed = steps_of(task), steps_of(task)
+    alone, mixed = (
+        [
+            Step(step.learner, model, new_optimizer(model, task.setting))
+            for step in steps
+            for model in [task.drawn(DoubledGCN(*task.model_sizes))]
+        ]
+        for steps in (alone, mixed)
+    )
+    assert together.run(epochs(mixed)) == [step.alone() for step in alone]
+    assert all(map(torch.equal, weights_of(alone), weights_of(mixed)))
 
 
 def epochs(steps: list[Step]) -> list[Callable[[], float]]:
