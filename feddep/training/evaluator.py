@@ -18,17 +18,10 @@ from feddep.training.evaluation import ClassCounts, CorrectCount
 from feddep.utils.coroutines import ask, waiting_allowed
 
 
-def score(logits: Tensor, labels: Tensor, metric: Metric = "accuracy") -> CorrectCount:
-    """How well k nodes are classified: from their logits, shape (k, C), and their classes, shape
-    (k,).
-
-    Returns:
-        A sum over nodes, and of how many: of nodes that get their true class; or k times the area
-        under the ROC curve of the second of two classes, by the ranks of its nodes (Mann and
-        Whitney, 1947), which is of no node where a class is absent.
+def _area(logits: Tensor, labels: Tensor) -> CorrectCount:
+    """k times the area under the ROC curve of the second of two classes, by the ranks of its nodes
+    (Mann and Whitney, 1947), and k, the number of nodes; 0 and 0 where a class is absent.
     """
-    if metric == "accuracy":
-        return int((logits.argmax(dim=1) == labels).sum()), len(labels)
     positive = labels == 1
     p, nodes = int(positive.sum()), len(labels)
     if p in (0, nodes):
@@ -38,12 +31,19 @@ def score(logits: Tensor, labels: Tensor, metric: Metric = "accuracy") -> Correc
     return nodes * float(ranks[positive].sum() - p * (p + 1) / 2) / (p * (nodes - p)), nodes
 
 
-def class_counts(logits: Tensor, labels: Tensor) -> ClassCounts:
-    """How many of k nodes of each class are classified right, get it, and have it: from their
-    logits, shape (k, C), and their classes, shape (k,).
+def score(
+    logits: Tensor, labels: Tensor, metric: Metric = "accuracy"
+) -> tuple[CorrectCount, ClassCounts]:
+    """How well k nodes are classified: from their logits, shape (k, C), and their classes, shape
+    (k,).
+
+    Returns:
+        A sum over nodes, and of how many: of nodes that get their true class, or k times the area
+        under the ROC curve, which is of no node where a class is absent.  And how many nodes of
+        each class are classified right, get it, and have it.
     """
-    ((_, _, counts),) = Evaluated([labels.cpu().numpy()], [0]).counts(logits)
-    return counts
+    ((_, found, by_class),) = Evaluated([labels.cpu().numpy()], [0]).counts(logits, metric)
+    return found, by_class
 
 
 class Evaluated:
@@ -76,7 +76,7 @@ class Evaluated:
         else:
             labels = torch.from_numpy(self._labels).to(logits.device)
             sets = zip(logits.split(self._sizes), labels.split(self._sizes), strict=True)
-            scores = [score(*each, metric) for each in sets]
+            scores = [_area(*each) for each in sets]
         return [(*scores[k : k + 2], by_class[:, k + 1].tolist()) for k in range(0, len(scores), 2)]
 
 

@@ -17,7 +17,7 @@ def test_the_area_under_the_roc_curve_counts_pairs(answers: list[tuple[int, bool
     """
     margins, labels = zip(*answers, strict=True)
     logits = torch.tensor([[1.0, 1.0 + margin] for margin in margins])
-    found, nodes = score(logits, torch.tensor(labels).long(), "roc_auc")
+    (found, nodes), _ = score(logits, torch.tensor(labels).long(), "roc_auc")
     of = {which: [margin for margin, label in answers if label is which] for which in (False, True)}
     pairs = [
         float(high > low) + 0.5 * (high == low)
@@ -32,4 +32,4 @@ def test_the_area_under_the_roc_curve_counts_pairs(answers: list[tuple[int, bool
 
 def test_accuracy_counts_nodes() -> None:
     logits = torch.tensor([[0.0, 1.0, 2.0], [3.0, 1.0, 2.0], [0.0, 1.0, 0.0]])
-    assert score(logits, torch.tensor([2, 1, 1])) == (2, 3)
+    assert score(logits, torch.tensor([2, 1, 1]))[0] == (2, 3)

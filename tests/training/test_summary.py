@@ -13,7 +13,7 @@ from feddep.graph.graph import Graph
 from feddep.graph.split import Split
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluation import Counts, GlobalAccuracy, macro_f1
-from feddep.training.evaluator import class_counts
+from feddep.training.evaluator import score
 from feddep.training.history import History
 from feddep.training.summary import summary
 from feddep.training.task import MajorityBaseline, RunResult, Task
@@ -122,7 +122,7 @@ def of_pairs(pairs):
 def test_macro_f1_of_several_clients_is_that_of_all_their_nodes(clients):
     """The definition: of each class that a node has or gets, F1 = 2 / (1 / precision + 1 /
     recall), 0 where no node is right."""
-    found = macro_f1([class_counts(*of_pairs(pairs)) for pairs in clients])
+    found = macro_f1([score(*of_pairs(pairs))[1] for pairs in clients])
     nodes = [pair for pairs in clients for pair in pairs]
     scores = []
     for label in {each for pair in nodes for each in pair}:

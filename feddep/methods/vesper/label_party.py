@@ -12,7 +12,7 @@ from feddep.methods.vesper.graph_party import RootBatches
 from feddep.methods.vesper.perturbed import ROWS
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluation import ClassCounts, CorrectCount
-from feddep.training.evaluator import class_counts, score
+from feddep.training.evaluator import score
 from feddep.training.learner import new_optimizer
 from feddep.utils import seeding
 
@@ -78,8 +78,7 @@ class LabelParty:
         logits = torch.cat(
             [self._decoder(rows) for rows in self._rows(chosen, received).split(ROWS)]
         )
-        labels = self._labels[chosen]
-        return score(logits, labels, self._metric), class_counts(logits, labels)
+        return score(logits, self._labels[chosen], self._metric)
 
     def mean_loss(self) -> float:
         """Mean loss a node, in nats, of the steps since this was asked last."""
