@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pandas as pd
+import torch
 from tqdm import tqdm
 
 from feddep.config import entries
@@ -128,6 +129,7 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
     """Train what is neither recorded nor cached; returns the runs but those that diverged, which of
     a trial of a search is a result.
     """
+    torch.set_num_threads(config["threads"])  # which the provenance of each run tells
     diverged, absent, trainer = set(), runs.missing(config, wanted), Trainer(config, folder)
     for run in track(wanted, wanted[0].method.label):
         file = runs.cached(config, run.key)
