@@ -393,7 +393,7 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
                 )
                 for method in (entry.of_dataset(dataset.name) for entry in methods):
                     found, *_ = method.configured
-                    found.check_setting(setting.options["encoder"], setting.options["full_batch"])
+                    found.check_setting(setting.options)
                     partitioned = found.partitioned or by_client
                     counts = block.get("clients", config["clients"]) if partitioned else [None]
                     for clients in counts:

@@ -6,19 +6,49 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from feddep.federation.boundary import Boundary
 from feddep.federation.client import Client, Update
 from feddep.federation.server import Server
-from feddep.training.evaluation import Counts, GlobalAccuracy, Loss
+from feddep.training.config import TrainingConfig
+from feddep.training.evaluation import UNKNOWN, Counts, GlobalAccuracy, Loss
 from feddep.training.history import History
 from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 from feddep.training.together import Together
+from feddep.utils import seeding
 
 Exchange = Callable[[int], None]
 """Called whenever all clients have taken over the server's weights: with 0 before the first round,
 then with its number.
 """
+
+
+class Absence:
+    """Draws which clients train in a round, and whose updates reach the server, from a stream of
+    the run.
+    """
+
+    def __init__(self, setting: TrainingConfig, clients: Sequence[Client], seed: int) -> None:
+        """Set up the draws of a setting's ``participation``, ``participants`` and
+        ``lost_updates``.
+        """
+        self._rng = seeding.generator(seed, "absence")
+        self._number = max(1, round(setting.participation * len(clients)))
+        self._lost = setting.lost_updates
+        nodes = np.array([client.evaluator.graph.num_nodes for client in clients])
+        by_nodes = setting.participants == "nodes"
+        self._probability = nodes / nodes.sum() if by_nodes else None
+        self._clients = len(clients)
+
+    def draw(self) -> tuple[set[int], set[int]]:
+        """The numbers of the clients that train in a round, and of those among them whose updates
+        are lost.
+        """
+        drawn = self._rng.choice(self._clients, self._number, replace=False, p=self._probability)
+        lost = drawn[self._rng.random(self._number) < self._lost]
+        return set(drawn.tolist()), set(lost.tolist())
 
 
 class Federation:
@@ -30,26 +60,42 @@ class Federation:
         clients: Sequence[Client],
         exchange: Exchange | None = None,
         stacked: bool | None = None,
+        absence: Absence | None = None,
     ) -> None:
         """Send the server's initial weights to all clients; ``exchange`` is what else is exchanged
-        when weights are sent, and ``stacked`` as of
-        :class:`feddep.training.task.Task`.
+        when weights are sent, ``stacked`` as of :class:`feddep.training.task.Task`, and ``absence``
+        draws who is absent, by default nobody.
         """
         self.server = server
         self.clients = clients
         self._exchange = exchange
         self._together = Together(stacked)
+        self._absence = absence
         self._distribute(0)
 
     def train(self) -> list[Update]:
-        """All clients do their local steps."""
-        return self._together.run([client.update for client in self.clients])
+        """The clients of a round do their local steps.
+
+        Returns:
+            The updates that reach the server, in the order of clients.
+        """
+        steps: list[Callable[[], Any]] = [client.update for client in self.clients]
+        if self._absence is not None:
+            present, lost = self._absence.draw()
+            for i, client in enumerate(self.clients):
+                if i not in present:
+                    steps[i] = client.skip
+                elif i in lost:
+                    steps[i] = client.train
+        found = self._together.run(steps)
+        return [each for each in found if isinstance(each, Update)]
 
     def aggregate(self, updates: Sequence[Update], number: int) -> None:
-        """The server makes new weights of the clients' updates in the round of this number, and
-        sends them.
+        """The server makes new weights of the updates in the round of this number, and sends them;
+        of none it makes none.
         """
-        self.server.aggregate(updates)
+        if updates:
+            self.server.aggregate(updates)
         self._distribute(number)
 
     def evaluate(self, report: bool) -> Counts:
@@ -116,12 +162,16 @@ def train_federated(
         history.keep(models, losses, counts)
         return tested
 
-    federation = Federation(server, clients, exchange_with_model, task.stacked)
+    setting, absence = task.setting, None
+    if setting.participation < 1 or setting.lost_updates:
+        absence = Absence(setting, clients, task.seed)
+    federation = Federation(server, clients, exchange_with_model, task.stacked, absence)
 
     def one_round(number: int) -> None:
         before_round()
         updates = federation.train()
-        losses = [(update.nodes, update.loss) for update in updates]
+        reported = {update.client: (update.nodes, update.loss) for update in updates}
+        losses = [reported.get(i, UNKNOWN) for i in range(len(clients))]
         after = federation.evaluate(report=owners or late)
         on_graph = judge(losses, after) if late else []
         federation.aggregate(updates, number)

@@ -30,6 +30,7 @@ class Update:
     """The message of a client after the local steps of a round.
 
     Attributes:
+        client: its number.
         weights: its weights.
         nodes: its number of training nodes.
         loss: its mean training loss a node, in nats.
@@ -37,6 +38,7 @@ class Update:
             most.
     """
 
+    client: int
     weights: Payload
     nodes: float
     loss: float
@@ -128,11 +130,15 @@ class Client:
         report = self._send("training", numbers(nodes=self.learner.size, loss=loss))
         extra = self.extra()
         return Update(
+            self.number,
             weights,
             float(report["nodes"]),
             float(report["loss"]),
             self._send(EXTRA, extra) if extra else {},
         )
+
+    def skip(self) -> None:
+        """A round in which the client is absent: it has the server's weights and does nothing."""
 
     def evaluate(self, report: bool) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
         """Apply the model as it is to the validation and test nodes of the subgraph

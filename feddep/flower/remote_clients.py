@@ -182,7 +182,7 @@ class RemoteClient(Client):
     def update(self) -> Update:
         """The client's message after its local steps.  Errors are :meth:`receive`'s."""
         weights, report = self.receive("model"), self.receive("training")
-        return Update(weights, float(report["nodes"]), float(report["loss"]))
+        return Update(self.number, weights, float(report["nodes"]), float(report["loss"]))
 
     def evaluate(self, report: bool) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
         """The client's report ``validation``, where there is one; test nodes stay unknown to the

@@ -152,6 +152,8 @@ class Method:
         encoders: the setting's encoders that it can train.
         full_batch: whether it can train on all nodes at once, as the setting may ask for.
         mini_batch: whether it can train on sampled mini-batches.
+        absence: whether clients may be absent from rounds, as the setting's `participation` and
+            `lost_updates` may ask for; a method without rounds of messages does not read them.
         evaluation: who is judged unless the setting says that owners are: ``global``, or, for a
             model a client, ``local_before`` or ``local_after`` the local steps of a round
             (:data:`feddep.training.config.Evaluation`).  The round is chosen by the validation of
@@ -177,6 +179,7 @@ class Method:
     encoders: tuple[str, ...] = ("sage",)
     full_batch: bool = False
     mini_batch: bool = True
+    absence: bool = False
     evaluation: Evaluation = "global"
     search: Space = field(default_factory=dict, hash=False)
     training: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
@@ -185,12 +188,13 @@ class Method:
     revision: int = 1
     look: tuple[str, int] | None = None
 
-    def check_setting(self, encoder: str, full_batch: bool) -> None:
-        """Make sure that it can train classifiers of this kind in this way.
+    def check_setting(self, setting: Mapping[str, Any]) -> None:
+        """Make sure that it can train with a setting, given by all of its fields.
 
         Raises:
             ConfigError: if it cannot.
         """
+        encoder, full_batch = setting["encoder"], setting["full_batch"]
         if (encoder if encoder in ENCODERS else _OTHERS) not in self.encoders:
             raise ConfigError(
                 f"encoder is {encoder} (key settings), but {self.name} knows "
@@ -203,6 +207,11 @@ class Method:
         if not full_batch and not self.mini_batch:
             raise ConfigError(
                 f"full_batch is false (key settings), but {self.name} trains on all nodes at once"
+            )
+        if (setting["participation"] < 1 or setting["lost_updates"]) and not self.absence:
+            raise ConfigError(
+                f"participation is below 1 or lost_updates above 0 (key settings), but {self.name} "
+                "needs every client in every round"
             )
 
     def check_overlap(self) -> None:
@@ -228,7 +237,7 @@ class Method:
             DivergenceError: if training diverges; the sentence says in which round, and what to
                 lower.
         """
-        self.check_setting(task.setting.encoder, task.setting.full_batch)
+        self.check_setting(task.setting.model_dump())
         if task.partition is not None and not task.partition.is_disjoint:
             self.check_overlap()
         from feddep.federation.communication import merged

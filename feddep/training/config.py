@@ -66,6 +66,15 @@ class TrainingConfig(Parameters):
     """passes of a client over its training nodes in a round (FedSage's default; FedDEP does not
     say)
     """
+    participation: Annotated[float, InKey(default=False), Field(gt=0, le=1)] = 1.0
+    """share of the clients that train in a round, at least one; all are sent the weights of each
+    round and are evaluated with them. *Not in the key* where it is 1"""
+    participants: Annotated[Literal["uniform", "nodes"], InKey(default=False)] = "uniform"
+    """how those of a round are drawn, without replacement: all with the same probability, or by
+    their numbers of training `nodes`. *Not in the key* where it is `uniform`"""
+    lost_updates: Annotated[float, InKey(default=False), Field(ge=0, lt=1)] = 0.0
+    """probability that a client leaves after its local steps and before it sends anything.
+    *Not in the key* where it is 0"""
     client_weights: Literal["nodes", "equal"] = "nodes"
     """weight of a client in the mean of FedAvg: its number of training `nodes` (McMahan et al.,
     2017), or `equal`, 1/M, as in FedSage (Algorithm 1) and FedDEP (Equation 3.1)"""

@@ -26,6 +26,8 @@ ClassCounts = Sequence[Sequence[int]]
 """
 Loss = tuple[float, float]
 """A number of training nodes, and the mean loss on them, in nats."""
+UNKNOWN: Loss = (0, math.nan)
+"""That of a client from which nothing came."""
 Moment = Literal["before", "after"]
 """Before or after the local steps of a round.  ``before`` is the model that a client receives at
 the end of the round: before the local steps of the next one.
@@ -185,7 +187,10 @@ class Judged:
 
 
 def mean_losses(losses: Sequence[Loss], together: bool) -> list[float]:
-    """The mean loss a node over all clients, or of each client."""
+    """The mean loss a node over all clients, or of each client; not a number where it is
+    unknown.
+    """
     if not together:
         return [loss for _, loss in losses]
-    return [sum(nodes * loss for nodes, loss in losses) / sum(nodes for nodes, _ in losses)]
+    known = [(nodes * loss, nodes) for nodes, loss in losses if nodes]
+    return [share(*map(sum, zip(*known, strict=True))) if known else math.nan]

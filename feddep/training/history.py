@@ -11,6 +11,7 @@ from feddep.training.config import Evaluation
 from feddep.training.divergence import check_finite
 from feddep.training.evaluation import (
     MOMENTS,
+    UNKNOWN,
     Counts,
     GlobalAccuracy,
     Judged,
@@ -61,7 +62,9 @@ class History:
         """
         for i, loss in enumerate(mean_losses(losses, self.together)):
             weights = models[i].state_dict() if models else {}
-            check_finite("the model", loss, weights.values())
+            own = losses if self.together else [losses[i]]
+            known = any(each is not UNKNOWN for each in own)
+            check_finite("the model", loss if known else 0.0, weights.values())
             validation = counts.validations(self.together)[i]
             if weights and not validation <= self._best.get(i, -math.inf):
                 self._best[i] = validation

@@ -8,7 +8,7 @@ for counts (:mod:`feddep.utils.coroutines`).  Numbers are the same to the last b
 import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import torch
@@ -69,9 +69,10 @@ class Together:
     def __init__(self, stacked: bool | None = None) -> None:
         """``stacked`` says whether, by default where the clients' graphs are small."""
         self._stacked = stacked
-        self._shapes, self._models = cache(_shapes), cache(StackedModels)
-        self._graphs, self._evaluated = cache(_graphs), cache(_evaluated)
-        self._trained = cache(_trained)
+        recent = lru_cache(8)  # of the sets of clients that ask, of which absence makes many
+        self._shapes, self._models = lru_cache(None)(_shapes), recent(StackedModels)
+        self._graphs, self._evaluated = recent(_graphs), recent(_evaluated)
+        self._trained = recent(_trained)
         self._optimizers: Sequence[torch.optim.Optimizer] = ()
         self._joint: torch.optim.Optimizer | None = None
 

@@ -35,7 +35,9 @@ def test_the_server_keeps_the_mean_and_its_own_copy(client_weights):
     server = Server(weights, client_weights)
     weights["w"].add_(1)
     assert server.weights["w"].tolist() == [0, 0]
-    server.aggregate([Update({"w": torch.ones(2)}, 1, 0.0), Update({"w": torch.zeros(2)}, 3, 0.0)])
+    server.aggregate(
+        [Update(0, {"w": torch.ones(2)}, 1, 0.0), Update(1, {"w": torch.zeros(2)}, 3, 0.0)]
+    )
     assert server.weights["w"].tolist() == (
         [0.25, 0.25] if client_weights == "nodes" else [0.5, 0.5]
     )

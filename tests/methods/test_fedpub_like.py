@@ -38,7 +38,8 @@ def test_the_weights_are_softmax_of_the_similarity_of_outputs(example: Any):
     updates = []
     for k in range(3):
         model = drawn(task.new_model(), k)
-        updates.append(Update({name: w.clone() for name, w in model.state_dict().items()}, 1, 0.0))
+        weights = {name: w.clone() for name, w in model.state_dict().items()}
+        updates.append(Update(k, weights, 1, 0.0))
     server.aggregate(updates)
     outputs = []
     for update in updates:

@@ -93,6 +93,7 @@ FEDAVG = Step(
             "local_epochs",
             "client_weights",
         ),
+        *("participation", "participants", "lost_updates"),
         *(
             "optimizer_state",
             "full_batch",

@@ -19,6 +19,7 @@ METHODS = (
         assumes=("whole graph in one place",),
         encoders=ANY_ENCODER,
         full_batch=True,
+        absence=True,
         look=("#777777", 0),
     ),
     Method(
@@ -28,6 +29,7 @@ METHODS = (
         "feddep.methods.basic.alone:train_locally",
         encoders=ANY_ENCODER,
         full_batch=True,
+        absence=True,
         look=("#777777", 3),
     ),
     Method(
@@ -37,6 +39,7 @@ METHODS = (
         "feddep.methods.basic.fedavg:run",
         encoders=ANY_ENCODER,
         full_batch=True,
+        absence=True,
         look=("#000000", 0),
     ),
 )

@@ -177,6 +177,7 @@ METHODS = (
         f"{_FOLDER}.fgssl:run",
         encoders=("gcn", "gat"),
         full_batch=True,
+        absence=True,
         mini_batch=False,
         search={
             "contrast_weight": log(0.01, 10),

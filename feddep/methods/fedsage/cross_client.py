@@ -208,7 +208,7 @@ def generate_shared(task: Task, params: NeighGenParameters, results: Any = None)
             counted = numbers(nodes=len(split.train), loss=trainer.step())
             report = boundary.send(i, "up", "training", counted)
             weights = boundary.send(i, "up", "neighgen", trainer.model.state_dict())
-            updates.append(Update(weights, float(report["nodes"]), float(report["loss"])))
+            updates.append(Update(i, weights, float(report["nodes"]), float(report["loss"])))
         server.aggregate(updates)
         load()
     mended = [trainer.mend() for trainer in trainers]

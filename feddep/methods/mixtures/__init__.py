@@ -93,6 +93,7 @@ def _method(
         parameters,
         f"feddep.methods.mixtures.{name}:run",
         full_batch=True,
+        absence=name != "gcfl_plus",
         evaluation=evaluation,
         **more,
     )

@@ -22,20 +22,23 @@ class MixingServer(Server, ABC):
         """
         super().__init__(*arguments)
         self.parameters = parameters
-        self._personal: list[Payload] = []
+        self._personal: dict[int, Payload] = {}
 
     @abstractmethod
     def mixture(self, updates: Sequence[Update]) -> Tensor:
         """Weights a_kl of clients l in the mean of client k, shape (K, K)."""
 
     def aggregate(self, updates: Sequence[Update]) -> None:
-        """Mix the clients' weights anew."""
+        """Mix the weights that were sent anew, for those who sent them."""
         sent = [update.weights for update in updates]
-        self._personal = [weighted_mean(sent, row) for row in self.mixture(updates).tolist()]
+        for update, row in zip(updates, self.mixture(updates).tolist(), strict=True):
+            self._personal[update.client] = weighted_mean(sent, row)
 
     def weights_for(self, client: int) -> Payload:
-        """The client's own mean; before the first round, the initial weights."""
-        return self._personal[client] if self._personal else self.weights
+        """The client's own mean of the last round that it was in; before that, the initial
+        weights.
+        """
+        return self._personal.get(client, self.weights)
 
 
 def cosines(vectors: Tensor) -> Tensor:

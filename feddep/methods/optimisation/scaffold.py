@@ -3,19 +3,25 @@ Algorithm 1, option II).
 
 A client's steps follow g_i(y) − c_i + c, where g_i is the gradient of its loss.  After K steps of
 size η from w it takes c_i⁺ = c_i − c + (w − y_i) / (K η) and sends it with y_i; the server averages
-both.  With all clients in every round the mean of the c_i⁺ is the c of the paper.
+both, the y_i of the round and the latest c_i of all clients.  With equal weights of clients that
+mean is the paper's c, also where some are absent: an absent client's c_i is as it was, at first 0.
 """
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from feddep.federation.boundary import Payload
-from feddep.federation.client import Client
+from feddep.federation.client import Client, Update
+from feddep.federation.server import Server, weighted_mean
 from feddep.methods.basic import fedavg
 from feddep.training.task import RunResult, Task
 from feddep.utils.errors import ConfigError
+
+_CONTROL = "control_"
 
 
 def with_control(model: Any) -> Any:
@@ -33,7 +39,32 @@ def controls(model: nn.Module) -> list[Tensor]:
 
 
 def _control(name: str) -> str:
-    return f"control_{name.replace('.', '_')}"
+    return f"{_CONTROL}{name.replace('.', '_')}"
+
+
+def _controls(weights: Payload) -> Payload:
+    return {name: tensor for name, tensor in weights.items() if name.startswith(_CONTROL)}
+
+
+class ControlServer(Server):
+    """Averages weights over the clients of a round, and control variates over all clients."""
+
+    def __init__(self, *arguments: Any, clients: int) -> None:
+        """Set up a server of so many ``clients``; the first arguments are those of
+        :class:`Server`.
+        """
+        super().__init__(*arguments)
+        self._clients = clients
+        self._latest: dict[int, Update] = {}
+
+    def aggregate(self, updates: Sequence[Update]) -> None:
+        super().aggregate(updates)
+        self._latest.update((update.client, update) for update in updates)
+        if len(updates) < self._clients:
+            latest = [self._latest[client] for client in sorted(self._latest)]
+            mean = weighted_mean([_controls(each.weights) for each in latest], self.shares(latest))
+            known = len(latest) / self._clients
+            self.weights.update((name, control * known) for name, control in mean.items())
 
 
 class ScaffoldClient(Client):
@@ -88,5 +119,9 @@ def run(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
             f"{setting.weight_decay:g}"
         )
     return fedavg.train_on(
-        task, task.subgraphs(), ScaffoldClient, new_model=lambda: with_control(task.new_model())
+        task,
+        task.subgraphs(),
+        ScaffoldClient,
+        partial(ControlServer, clients=task.ownership.num_clients),
+        lambda: with_control(task.new_model()),
     )

@@ -77,7 +77,7 @@ class FedALAParameters(Parameters):
 
 
 _FOLDER = "feddep.methods.personalised"
-_Method = partial(Method, full_batch=True)
+_Method = partial(Method, full_batch=True, absence=True)
 _Personal = partial(_Method, evaluation="local_after")
 
 GROUP = "Personalised"

@@ -6,7 +6,8 @@ A client adds to its loss, with the weights θ that it trains and w that it was 
 
 where g_i is what its K steps of size η changed in the round before, g the mean of the g_i, and the
 drift h_i the sum of all its g_i.  It sends θ + h_i and g_i; the server averages both, so that a
-message is twice as long.
+message is twice as long.  A client that is absent from a round keeps its g_i and h_i, and g counts
+it, as SCAFFOLD's c does.
 
 OpenFGL's code (``correction: openfgl``) has ⟨θ, g_i⟩ in place of ⟨θ, g_i − g⟩, as it subtracts g
 outside of the product; adds to h_i the g_i of the round before; and adds nothing to the loss of the
@@ -24,7 +25,7 @@ from torch import Tensor
 from feddep.federation.boundary import Payload
 from feddep.federation.client import Client
 from feddep.methods.basic import fedavg
-from feddep.methods.optimisation.scaffold import controls, with_control
+from feddep.methods.optimisation.scaffold import ControlServer, controls, with_control
 from feddep.methods.personalised import FedDCParameters
 from feddep.training.task import RunResult, Task
 
@@ -99,5 +100,6 @@ def run(task: Task, parameters: FedDCParameters, steps: Any = None) -> RunResult
         task,
         task.subgraphs(),
         partial(DriftClient, params=parameters),
-        new_model=lambda: with_control(task.new_model()),
+        partial(ControlServer, clients=task.ownership.num_clients),
+        lambda: with_control(task.new_model()),
     )

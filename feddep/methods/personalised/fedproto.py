@@ -42,7 +42,9 @@ def with_prototypes(model: Any) -> Any:
 
 
 class PrototypeServer(Server):
-    """A server that averages prototypes over the clients that have the class."""
+    """A server that averages prototypes over the clients of a round that have the class, and keeps
+    what it has of a class that none of them has.
+    """
 
     def aggregate(self, updates: Sequence[Update]) -> None:
         prototypes, known = (
@@ -50,7 +52,11 @@ class PrototypeServer(Server):
         )
         count = known.sum(dim=0)  # of a class that a client lacks, its prototype is 0
         mean = prototypes.sum(dim=0) / count.clamp(min=1).unsqueeze(1)
-        self.weights = {"prototypes": mean, "known": count.clamp(max=1)}
+        kept, once = (self.weights[name] for name in BUFFERS)
+        self.weights = {
+            "prototypes": torch.where(count.unsqueeze(1) > 0, mean, kept),
+            "known": count.clamp(max=1).maximum(once),
+        }
 
 
 class PrototypeClient(Client):

@@ -26,9 +26,23 @@ class TuningClient(Client):
         super().__init__(*arguments)
         self.left = rounds
 
-    def weights(self) -> Payload:
+    def load(self, weights: Payload) -> None:
+        if self.left >= 0:
+            super().load(weights)
+
+    def train(self) -> float:
         self.left -= 1
+        return super().train()
+
+    def weights(self) -> Payload:
         return super().weights() if self.left >= 0 else {}
+
+    def skip(self) -> None:
+        """Nobody is absent from the rounds of tuning, which are each client's own."""
+        if self.left > 0:
+            self.left -= 1
+        else:
+            self.train()
 
 
 def run(task: Task, parameters: FinetuningParameters, steps: Any = None) -> RunResult:

@@ -101,7 +101,7 @@ def test_proxies_of_a_class_are_mixed_over_those_who_have_it(by_nodes: bool):
     shares = torch.tensor([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]], dtype=torch.float64)
     updates = [
         Update(
-            {"w": torch.ones(1) * k, "proxies": sent[k]}, 10 + 20 * k, 0.0, {"shares": shares[k]}
+            k, {"w": torch.ones(1) * k, "proxies": sent[k]}, 10 + 20 * k, 0.0, {"shares": shares[k]}
         )
         for k in range(2)
     ]

@@ -62,7 +62,7 @@ def server_of(task: Task, **changes: object) -> tuple[FedTADServer, list[Update]
     server = FedTADServer(task.new_model().state_dict(), "nodes", task=task, params=params)
     sent = [torch.rand(task.graph.num_classes) for _ in range(2)]
     updates = [
-        Update(drawn(task.new_model(), i).state_dict(), 1, 0.0, {"reliability": sent[i]})
+        Update(i, drawn(task.new_model(), i).state_dict(), 1, 0.0, {"reliability": sent[i]})
         for i in range(2)
     ]
     return server, updates

@@ -69,6 +69,7 @@ def test_the_server_mixes_similar_clients_by_confidence():
     vectors, confidences = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]], [2.0, 5.0, 6.0]
     updates = [
         Update(
+            k,
             {"w": torch.tensor([float(k)])},
             1,
             0.0,

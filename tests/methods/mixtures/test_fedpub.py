@@ -107,7 +107,7 @@ def test_the_function_is_what_the_masked_model_gives_for_the_random_graph():
 def test_the_mixture_is_a_softmax_of_cosines(tau: float):
     vectors = [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0]]
     updates = [
-        Update({"w": torch.tensor([float(k)])}, k + 1.0, 0.0, {"f": torch.tensor(v)})
+        Update(k, {"w": torch.tensor([float(k)])}, k + 1.0, 0.0, {"f": torch.tensor(v)})
         for k, v in enumerate(vectors)
     ]
     server = SimilarityServer({"w": torch.zeros(1)}, parameters=FedPubParameters(tau=tau), name="f")

@@ -62,7 +62,7 @@ def rounds(number, changes=CHANGES, norms=(1.0, 1.1, 5.0, 5.2), **parameters):
         got = [server.weights_for(k)["w"] for k in range(4)]
         extra = [{"gradient_norm": torch.tensor(norm)} for norm in norms]
         updates = [
-            Update({"w": got[k] + torch.tensor(changes[k])}, k + 1.0, 0.0, extra[k])
+            Update(k, {"w": got[k] + torch.tensor(changes[k])}, k + 1.0, 0.0, extra[k])
             for k in range(4)
         ]
         server.aggregate(updates)

@@ -46,7 +46,7 @@ def test_a_server_optimiser_is_its_algorithm(yogi: bool):
     server = AdaptiveServer({"w": torch.from_numpy(start)}, params=how, yogi=yogi)
     w, m, v = start.copy(), np.zeros(5), np.full(5, 0.01**2)
     for mean in means:
-        server.aggregate([Update({"w": torch.from_numpy(mean)}, 1, 0.0)])
+        server.aggregate([Update(0, {"w": torch.from_numpy(mean)}, 1, 0.0)])
         change = mean - w
         m = 0.8 * m + 0.2 * change
         v = v - 0.3 * change**2 * np.sign(v - change**2) if yogi else 0.7 * v + 0.3 * change**2

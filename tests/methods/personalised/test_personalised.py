@@ -191,11 +191,12 @@ def test_a_class_is_averaged_over_the_clients_that_have_it():
         np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 0]]),
     )
     prototypes *= known[..., None]
-    server = PrototypeServer({})
-    updates = [
-        Update({"prototypes": torch.from_numpy(p), "known": torch.from_numpy(k).double()}, n, 0.0)
-        for p, k, n in zip(prototypes, known, (1, 5, 9), strict=True)
+    server = PrototypeServer({"prototypes": torch.zeros(4, 5), "known": torch.zeros(4)})
+    sent = [
+        {"prototypes": torch.from_numpy(p), "known": torch.from_numpy(k).double()}
+        for p, k in zip(prototypes, known, strict=True)
     ]
+    updates = [Update(i, sent[i], n, 0.0) for i, n in enumerate((1, 5, 9))]
     server.aggregate(updates)
     for label in range(4):
         having = [prototypes[i, label] for i in range(3) if known[i, label]]

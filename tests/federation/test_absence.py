@@ -1,0 +1,178 @@
+"""Clients that are absent from rounds: who is drawn, and what every method makes of it."""
+
+import dataclasses
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from feddep.federation.averaging import Absence
+from feddep.federation.client import Update
+from feddep.methods import registry
+from feddep.methods.optimisation.scaffold import ControlServer
+from feddep.training.config import TrainingConfig
+from feddep.training.task import Task
+from feddep.utils.errors import ConfigError
+from method_tasks import counted, run_on, same_runs, task_of
+
+ABSENT = {"participation": 0.5, "lost_updates": 0.3}
+METHODS = registry.methods()
+ALONE = ("global", "local")
+FEDERATED = [name for name, method in METHODS.items() if method.absence and name not in ALONE]
+
+
+def absent_task(name: str = "fedavg", **changes: Any) -> Task:
+    given = {"full_batch": True, "encoder": "gcn", "rounds": 6, **ABSENT, **changes}
+    if not METHODS[name].full_batch:
+        given.update(full_batch=False, encoder="sage")
+    return task_of(name, clients=4, **given)
+
+
+def drawn_by(setting: TrainingConfig, nodes: list[int], seed: int = 0) -> Absence:
+    clients: list[Any] = [
+        SimpleNamespace(evaluator=SimpleNamespace(graph=SimpleNamespace(num_nodes=n)))
+        for n in nodes
+    ]
+    return Absence(setting, clients, seed)
+
+
+@given(st.floats(0.01, 1), st.floats(0, 0.9), st.integers(1, 12), st.integers(0, 9))
+def test_a_round_has_so_many_clients(share: float, lost: float, clients: int, seed: int):
+    setting = TrainingConfig(participation=share, lost_updates=lost)
+    absence = drawn_by(setting, [5] * clients, seed)
+    for _ in range(5):
+        present, missing = absence.draw()
+        assert len(present) == max(1, round(share * clients))
+        assert missing <= present <= set(range(clients))
+
+
+@pytest.mark.parametrize("participants", ["uniform", "nodes"])
+def test_clients_are_drawn_by_their_probabilities(participants: str):
+    nodes, rounds = [10, 20, 70], 4000
+    setting = TrainingConfig(participation=0.34, participants=participants, lost_updates=0.25)
+    absence, drawn, lost = drawn_by(setting, nodes), Counter[int](), 0
+    for _ in range(rounds):
+        present, missing = absence.draw()
+        drawn.update(present)
+        lost += len(missing)
+    expected = np.array(nodes) / 100 if participants == "nodes" else np.full(3, 1 / 3)
+    found = [drawn[i] / rounds for i in range(3)]
+    np.testing.assert_allclose(found, expected, atol=4 * 0.5 / rounds**0.5)
+    assert abs(lost / rounds - 0.25) < 4 * 0.5 / rounds**0.5
+
+
+def test_the_server_averages_what_it_is_sent():
+    """Rounds of a run, read from its messages: the weights sent back are the mean of those that
+    came, and as before where none came.
+    """
+    messages: list[tuple[int, str, Any]] = []
+
+    def observe(client: int, direction: str, kind: str, payload: Any) -> None:
+        if kind == "model":
+            messages.append((client, direction, {k: v.clone() for k, v in payload.items()}))
+
+    task = dataclasses.replace(absent_task(lost_updates=0.6), observers=[observe])
+    sizes = [len(split.train) for _, split in task.subgraphs()]
+    run_on(task, "fedavg")
+    came: list[tuple[int, Any]] = []
+    held: dict[str, torch.Tensor] | None = None
+    numbers: list[int] = []
+    for client, direction, weights in messages:
+        if direction == "up":
+            came.append((client, weights))
+            continue
+        if came or held is None:
+            numbers.append(len(came))
+            total = sum(sizes[i] for i, _ in came)
+            held = weights if held is None else held
+            if came:
+                held = {
+                    name: sum(sizes[i] / total * sent[name].double() for i, sent in came)
+                    for name in held
+                }
+            came = []
+        for name, tensor in weights.items():
+            torch.testing.assert_close(tensor.double(), held[name].double())
+    assert set(numbers) <= {0, 1, 2}
+    assert sum(direction == "down" for _, direction, _ in messages) == 4 * (6 + 1)
+
+
+@pytest.mark.parametrize("name", FEDERATED)
+def test_every_method_trains_the_same_twice_and_together(name: str):
+    changes = {"weight_decay": 0.0, "optimizer": "sgd"} if name == "scaffold" else {}
+    task = absent_task(name, **changes)
+    ours, again, alone = (
+        run_on(dataclasses.replace(task, stacked=stacked), name) for stacked in (None, None, False)
+    )
+    for other in (again, alone):
+        assert str(ours.curve) == str(other.curve)  # a loss may be unknown
+        assert ours.history.after == other.history.after
+        assert ours.communication == other.communication
+    sent = counted(ours.communication, "training")
+    assert 0 < sum(messages for messages, _ in sent.values()) <= 6 * 2
+    assert all(torch.isfinite(tensor).all() for tensor in ours.weights().values())
+
+
+def test_everybody_drawn_is_everybody_present():
+    ours, theirs = (
+        run_on(absent_task(participation=share, lost_updates=0.0), "fedavg") for share in (0.9, 1.0)
+    )
+    assert same_runs(ours, theirs)
+
+
+@pytest.mark.parametrize("key", ABSENT)
+def test_other_methods_refuse(key: str):
+    for method in METHODS.values():
+        if not method.absence:
+            setting = TrainingConfig(
+                encoder=method.encoders[0], full_batch=not method.mini_batch, **{key: ABSENT[key]}
+            )
+            with pytest.raises(ConfigError, match="participation"):
+                method.check_setting(setting.model_dump())
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_rounds_of_tuning_are_everybodys(rounds: int):
+    up: list[int] = []
+
+    def observe(client: int, direction: str, kind: str, payload: Any) -> None:
+        if (direction, kind) == ("up", "model"):
+            up.append(client)
+
+    task = dataclasses.replace(absent_task("fedavg_finetuned"), observers=[observe])
+    result = run_on(task, "fedavg_finetuned", tuning_rounds=rounds)
+    assert len(up) <= 2 * (6 - rounds)
+    tuned = result.history.after[-rounds:]
+    assert result.history.before[-rounds:] == tuned  # nobody is sent anything
+    plain = run_on(dataclasses.replace(task, name="fedavg"), "fedavg")
+    assert plain.history.after[: 6 - rounds] == result.history.after[: 6 - rounds]
+
+
+@given(st.integers(0, 999))
+def test_the_control_variate_is_the_papers(seed: int):
+    """SCAFFOLD's c ← c + |S| / N mean over S of (c_i⁺ − c_i), with absent clients."""
+    rng = np.random.default_rng(seed)
+    n, c = 5, np.zeros(3)
+    own = np.zeros((n, 3))
+    start = {"w": torch.zeros(3), "control_w": torch.zeros(3)}
+    server = ControlServer(start, "equal", clients=n)
+    for _ in range(6):
+        present = np.flatnonzero(rng.random(n) < 0.5)
+        if not len(present):
+            continue
+        new, weights = rng.normal(size=(2, len(present), 3))
+        c = c + (new - own[present]).mean(axis=0) * len(present) / n
+        own[present] = new
+        server.aggregate(
+            [
+                Update(int(i), {"w": torch.tensor(w), "control_w": torch.tensor(v)}, 1, 0.0)
+                for i, w, v in zip(present, weights, new, strict=True)
+            ]
+        )
+        np.testing.assert_allclose(server.weights["control_w"], c, atol=1e-6)
+        np.testing.assert_allclose(server.weights["w"], weights.mean(axis=0), atol=1e-6)
