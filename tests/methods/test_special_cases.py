@@ -18,6 +18,9 @@ UNMENDED = {"bernoulli_rate": 0.0, "fused": "authors", "embedding": 6, "pretrain
 PYG = "torch_geometric.nn.models.GAT"
 SIMPLER: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("adafgl", {"federated_share": 1.0}, "fedavg", {**FIELD, **ALONE}),
+    ("feddep", UNMENDED, "fedavg", FIELD),
+    ("feddep", UNMENDED, "fedavg", {**FIELD, "encoder": "sage"}),
+    ("feddep", UNMENDED, "fedavg", {**FIELD, "encoder": "mlp"}),
     ("feddep_joint", UNMENDED, "fedavg", {}),
     ("fedavg_finetuned", {"tuning_rounds": 0}, "fedavg", FIELD),
     ("fedavg_finetuned", {"tuning_rounds": ROUNDS}, "local", FIELD),
