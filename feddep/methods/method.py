@@ -152,6 +152,7 @@ class Method:
         encoders: the setting's encoders that it can train.
         full_batch: whether it can train on all nodes at once, as the setting may ask for.
         mini_batch: whether it can train on sampled mini-batches.
+        sampled: the encoders that it can train on these, where it is not all of ``encoders``.
         evaluation: who is judged unless the setting says that owners are: ``global``, or, for a
             model a client, ``local_before`` or ``local_after`` the local steps of a round
             (:data:`feddep.training.config.Evaluation`).  The round is chosen by the validation of
@@ -177,6 +178,7 @@ class Method:
     encoders: tuple[str, ...] = ("sage",)
     full_batch: bool = False
     mini_batch: bool = True
+    sampled: tuple[str, ...] | None = None
     evaluation: Evaluation = "global"
     search: Space = field(default_factory=dict, hash=False)
     training: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
@@ -203,6 +205,11 @@ class Method:
         if not full_batch and not self.mini_batch:
             raise ConfigError(
                 f"full_batch is false (key settings), but {self.name} trains on all nodes at once"
+            )
+        if not full_batch and self.sampled is not None and encoder not in self.sampled:
+            raise ConfigError(
+                f"encoder is {encoder} and full_batch is false (key settings), but on sampled "
+                f"mini-batches {self.name} knows {', '.join(self.sampled)} only"
             )
 
     def check_overlap(self) -> None:

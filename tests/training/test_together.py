@@ -237,10 +237,10 @@ def computed(task: Task, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 ALONE = {
     *("feddep", "feddep_oracle", "feddep_wo_dgen", "feddep_wo_proto"),
     *("fedsage_plus", "fedsage_plus_shared", "locsage_plus"),
-    *("adafgl", "fedgcn_noised", "fedlap", "fedspray", "fedstruct"),
+    *("adafgl", "fedgcn_noised", "fedgraph", "fedgsl", "fedlap", "fedspray", "fedstruct"),
 }
 """Methods whose clients have local steps of their own, or whose classifiers read more than features
-and edges: mended neighbours, noise, structure.
+and edges: mended neighbours, noise, structure, what others have sent.
 """
 
 
