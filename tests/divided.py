@@ -14,8 +14,15 @@ from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.methods.shared.cross_edges import CrossEdges, cross_edges
 from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths
-from feddep.methods.shared.routing import Router, embedding_kinds, exchange
-from feddep.nn.sage import GraphSAGE
+from feddep.methods.shared.routing import (
+    DEGREES,
+    Router,
+    embedding_kinds,
+    exchange,
+    expanded_subgraphs,
+    share_kinds,
+)
+from feddep.nn.layered import LayeredClassifier
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from graphs import random_graph
@@ -75,7 +82,7 @@ def tasks(draw: st.DrawFn) -> Task:
     )
 
 
-def trained(task: Task, seed: int = 3) -> GraphSAGE:
+def trained(task: Task, seed: int = 3) -> Any:
     """A model with weights that are not the run's initial ones."""
     model = task.new_model()
     model.reset_parameters(torch.Generator().manual_seed(seed))
@@ -83,15 +90,15 @@ def trained(task: Task, seed: int = 3) -> GraphSAGE:
 
 
 def expanded(
-    task: Task, model: GraphSAGE, levels: Sequence[int]
+    task: Task, model: LayeredClassifier, levels: Sequence[int]
 ) -> tuple[list[CrossEdges], list[ExpandedSubgraph], Boundary]:
     """The clients' edges to each other, and their expanded subgraphs after an exchange with the
     weights of ``model``.
     """
     all_edges = cross_edges(task)
-    parts = zip(task.subgraphs(), all_edges, strict=True)
-    subgraphs = [ExpandedSubgraph(task, graph, edges, levels) for (graph, _), edges in parts]
-    boundary = Boundary(embedding_kinds(all_edges, level_widths(model, levels)))
+    kinds = embedding_kinds(all_edges, level_widths(model, levels))
+    boundary = Boundary({**kinds, **share_kinds(all_edges, DEGREES, 1)})
+    subgraphs = expanded_subgraphs(task, boundary, all_edges, levels)
     router = Router(
         [edges.nodes[edges.endpoints] for edges in all_edges],
         [edges.outside for edges in all_edges],

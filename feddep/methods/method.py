@@ -154,6 +154,7 @@ class Method:
         mini_batch: whether it can train on sampled mini-batches.
         absence: whether clients may be absent from rounds, as the setting's `participation` and
             `lost_updates` may ask for; a method without rounds of messages does not read them.
+        sampled: the encoders that it can train on these, where it is not all of ``encoders``.
         evaluation: who is judged unless the setting says that owners are: ``global``, or, for a
             model a client, ``local_before`` or ``local_after`` the local steps of a round
             (:data:`feddep.training.config.Evaluation`).  The round is chosen by the validation of
@@ -180,6 +181,7 @@ class Method:
     full_batch: bool = False
     mini_batch: bool = True
     absence: bool = False
+    sampled: tuple[str, ...] | None = None
     evaluation: Evaluation = "global"
     search: Space = field(default_factory=dict, hash=False)
     training: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
@@ -212,6 +214,11 @@ class Method:
             raise ConfigError(
                 f"participation is below 1 or lost_updates above 0 (key settings), but {self.name} "
                 "needs every client in every round"
+            )
+        if not full_batch and self.sampled is not None and encoder not in self.sampled:
+            raise ConfigError(
+                f"encoder is {encoder} and full_batch is false (key settings), but on sampled "
+                f"mini-batches {self.name} knows {', '.join(self.sampled)} only"
             )
 
     def check_overlap(self) -> None:

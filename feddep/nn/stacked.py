@@ -6,7 +6,7 @@ instead of recorded.  Every number is, to the last bit, what each classifier has
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from feddep.nn.dropout import drop_, scale
 from feddep.nn.layered import Terms
 from feddep.nn.sparse import SparseMatrix
 
-Gradients = list[tuple[Tensor, Tensor]]
-"""Those of a layer's weight matrix and bias, of each model."""
+Gradients = list[tuple[Tensor, ...]]
+"""Those of a layer's weight matrix and bias, and of Z^k if any, of each model."""
 ALIGNED = 16
 """The rows of each graph begin at a multiple of this, and so at a multiple of 64 bytes, as a tensor
 of their own would: the last bits of BLAS's sums depend on it.
@@ -70,18 +70,22 @@ class StackedGraphs:
 
     Attributes:
         nodes: all of their nodes.
+        embeddings: z̄ of each graph's, shape (n_i, d_z), or none.
     """
 
     def __init__(
-        self, features: Sequence[SparseMatrix], adjacencies: Sequence[SparseMatrix]
+        self,
+        features: Sequence[SparseMatrix],
+        adjacencies: Sequence[SparseMatrix],
+        embeddings: Sequence[Tensor],
     ) -> None:
-        """Stack the graphs, given by X and the matrix that models aggregate with."""
+        """Stack the graphs, given by X, the matrix that models aggregate with, and z̄ or none."""
         sizes = [matrix.shape[0] for matrix in adjacencies]
         starts = np.cumsum([0, *(-(-size // ALIGNED) * ALIGNED for size in sizes)]).tolist()
         parts = [slice(start, start + size) for start, size in zip(starts, sizes, strict=False)]
         n, self._starts = starts.pop(), starts
         self.nodes = StackedNodes(parts, SparseMatrix.blocks(adjacencies, starts, starts, (n, n)))
-        self._features = list(features)
+        self._features, self.embeddings = list(features), embeddings
         self._placed: dict[Terms, SparseMatrix] = {}
         self._product: tuple[Tensor, Tensor] | None = None
 
@@ -118,10 +122,13 @@ class StackedModels:
     """Layers of several models; the weights of the first are one tensor, of which each model's are
     views.
 
+    A model may have a list ``additions`` of a matrix Z^k a layer: z̄ Z^k is added to its outputs.
+
     Attributes:
         models: the models.
         terms: those of each layer.
         parameters: all parameters of the models.
+        additions: Z^k of each model, of each layer; empty where there are none.
     """
 
     def __init__(self, models: Sequence[Any]) -> None:
@@ -129,6 +136,8 @@ class StackedModels:
         self.models = models
         self.terms = [layer.terms for layer in models[0].layers]
         self.parameters = [weight for model in models for weight in model.parameters()]
+        added = [getattr(model, "additions", ()) for model in models]
+        self.additions = list(zip(*added, strict=True))
         self._layers = list(zip(*(model.layers for model in models), strict=True))
         self._first = torch.empty(0)
 
@@ -167,6 +176,7 @@ class StackedPass:
         self._graphs, self._generators, self._terms = graphs, generators, models.terms
         self._dropout = models.models[0].dropout if generators else 0.0
         self._weights, self._biases = models.tensors("weight"), models.tensors("bias")
+        self._additions = models.additions
         self._first = models.first(self._weights[0])
         self._hidden: list[Tensor] = []
 
@@ -199,7 +209,19 @@ class StackedPass:
             total.add_(other)
         for part, bias in zip(nodes.parts, self._biases[k], strict=True):
             total[part].add_(bias)
+        if self._additions:
+            added = total.new_zeros(self._graphs.nodes.adjacency.shape[0], total.shape[1])
+            for part, z, addition in self._mended(k):
+                torch.mm(z, addition, out=added[part])
+            total.add_(nodes.of(added))
         return total
+
+    def _mended(self, k: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Nodes, z̄ and Z^k of each graph, if there are any."""
+        if self._additions:
+            yield from zip(
+                self._graphs.nodes.parts, self._graphs.embeddings, self._additions[k], strict=True
+            )
 
     def _mapped(self, k: int, first: int) -> Tensor:
         """h W_t in layer k ≥ 1, shape (n, outputs)."""
@@ -234,7 +256,9 @@ class StackedPass:
     def _gradients(self, k: int, gradient: Tensor, nodes: StackedNodes) -> tuple[Tensor, Gradients]:
         layer, parts = self._terms[k], self._graphs.nodes.parts
         everywhere = nodes.spread(gradient)
-        of_biases = [everywhere[part].sum(0) for part in parts]
+        others = [[everywhere[part].sum(0) for part in parts]]
+        if self._additions:
+            others.append([torch.mm(z.t(), everywhere[part]) for part, z, _ in self._mended(k)])
         mapped = [
             nodes.adjacency.multiply_transposed(gradient) if aggregated else everywhere
             for _, aggregated in layer
@@ -243,7 +267,7 @@ class StackedPass:
             features = self._graphs.features(layer, self._first.shape[1])
             joined = mapped[0] if len(mapped) == 1 else torch.cat(mapped)
             of_first = features.multiply_transposed(joined).view_as(self._first)
-            return everywhere, list(zip(of_first, of_biases, strict=True))
+            return everywhere, list(zip(of_first, *others, strict=True))
         hidden = self._hidden[k - 1]
         of_hidden = [torch.empty_like(hidden) for _ in layer]
         of_weights = [torch.empty_like(weight) for weight in self._weights[k]]
@@ -252,10 +276,10 @@ class StackedPass:
                 rows = slice(first, first + hidden.shape[1])
                 torch.mm(hidden[part].t(), each[part], out=of_weights[i][rows])
                 torch.mm(each[part], self._weights[k][i][rows].t(), out=of_inputs[part])
-        total, *others = of_hidden
-        for other in others:
-            total.add_(other)
-        return total, list(zip(of_weights, of_biases, strict=True))
+        total, *further = of_hidden
+        for each in further:
+            total.add_(each)
+        return total, list(zip(of_weights, *others, strict=True))
 
     def assign(self, gradients: Sequence[Gradients]) -> list[Tensor]:
         """Set the gradients of the weights of the first layers.
@@ -266,8 +290,9 @@ class StackedPass:
         """
         computed: list[tuple[Tensor, Tensor]] = []
         for k, of_layer in enumerate(gradients):
-            for weight, bias, own in zip(self._weights[k], self._biases[k], of_layer, strict=True):
-                for tensor, each in zip((weight, bias), own, strict=True):
+            groups = [self._weights[k], self._biases[k], *self._additions[k : k + 1]]
+            for tensors, own in zip(zip(*groups, strict=True), of_layer, strict=True):
+                for tensor, each in zip(tensors, own, strict=True):
                     if not tensor.is_leaf:
                         computed.append((tensor, each))
                     elif tensor.requires_grad:

@@ -88,6 +88,8 @@ class Evaluator:
         features: X, shape (n, F).
         adjacency: what models aggregate neighbours with, shape (n, n).
         labels: the class of each node, shape (n,).
+        embeddings: for embedding-fused classifiers, mended embeddings z̄ of the nodes, shape (n,
+            d_z); none where they are zero.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Evaluator:
         graph: Graph,
         device: str = "cpu",
         aggregation: Callable[[Graph], sp.csr_matrix] = mean_adjacency,
+        embeddings: Tensor | None = None,
     ) -> None:
         """Prepare the inputs; ``aggregation`` gives the matrix that models aggregate neighbours
         with, shape (n, n).
@@ -103,12 +106,14 @@ class Evaluator:
         self.features: ConstantMatrix = SparseMatrix.from_scipy(graph.features, device)
         self.adjacency = SparseMatrix.from_scipy(aggregation(graph), device)
         self.labels = torch.from_numpy(graph.labels).to(device)
+        self.embeddings = None if embeddings is None else embeddings.to(device)
 
     def apply(self, model: Any, generator: torch.Generator | None = None) -> Tensor:
         """Logits of all nodes, shape (n, C), with their gradients; ``generator`` is the source of
         dropout masks, if any.
         """
-        return model.full(self.features, self.adjacency, generator=generator)
+        mended = {} if self.embeddings is None else {"z": self.embeddings}
+        return model.full(self.features, self.adjacency, generator=generator, **mended)
 
     @torch.no_grad()
     def logits(self, model: Any) -> Tensor:

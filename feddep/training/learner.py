@@ -188,7 +188,7 @@ class Step:
 
 
 def new_learner(
-    graph: Graph,
+    graph: Graph | Sequence[Graph],
     nodes: np.ndarray,
     setting: TrainingConfig,
     seed: int,

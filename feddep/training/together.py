@@ -50,9 +50,12 @@ def _inherits(model: Any, *methods: str) -> bool:
 
 def _shapes(model: Any, evaluator: Evaluator) -> Hashable:
     """What models have in common that can be computed together; none where one cannot be."""
+    additions = getattr(model, "additions", ())
+    mended = evaluator.embeddings is not None
     stackable = (
         isinstance(model, LayeredClassifier)
-        and _inherits(model, "full", "body", "_complete_full")
+        and _inherits(model, "full", "body")
+        and (bool(additions) if mended else _inherits(model, "_complete_full"))
         and len(model.layers) > 1
         and all(map(is_convolution, model.layers))
         and type(evaluator) is Evaluator
@@ -60,7 +63,8 @@ def _shapes(model: Any, evaluator: Evaluator) -> Hashable:
     )
     if not stackable:
         return None
-    return type(model), *(tuple(layer.weight.shape) for layer in model.layers)
+    matrices = *(layer.weight for layer in model.layers), *additions
+    return type(model), *(tuple(matrix.shape) for matrix in matrices)
 
 
 class Together:
@@ -105,7 +109,10 @@ class Together:
         return (
             self._models(tuple(each.model for each in questions)),
             self._graphs(
-                tuple((each.evaluator.features, each.evaluator.adjacency) for each in questions)
+                tuple(
+                    (each.evaluator.features, each.evaluator.adjacency, each.evaluator.embeddings)
+                    for each in questions
+                )
             ),
         )
 
@@ -211,10 +218,9 @@ def _joint(optimizers: Sequence[Any]) -> torch.optim.Optimizer:
     return joint
 
 
-def _graphs(matrices: Sequence[tuple[SparseMatrix, SparseMatrix]]) -> StackedGraphs:
-    """The graphs of evaluators, given by features and adjacency."""
-    features, adjacencies = zip(*matrices, strict=True)
-    return StackedGraphs(features, adjacencies)
+def _graphs(matrices: Sequence[tuple[Any, ...]]) -> StackedGraphs:
+    """The graphs of evaluators, given by features, adjacency and embeddings."""
+    return StackedGraphs(*zip(*matrices, strict=True))
 
 
 def _evaluated(

@@ -80,7 +80,8 @@ def modes(name: str) -> list[tuple[str, bool]]:
     return [
         (encoder, full_batch)
         for encoder, full_batch in product(("sage", "gcn"), (False, True))
-        if encoder in method.encoders and (method.full_batch if full_batch else method.mini_batch)
+        if encoder in (method.encoders if full_batch else method.sampled or method.encoders)
+        and (method.full_batch if full_batch else method.mini_batch)
     ]
 
 

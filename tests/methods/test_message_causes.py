@@ -21,6 +21,7 @@ METHODS = [
     if method.partitioned and ORACLE not in method.assumes
 ]
 """An oracle's clients know what nobody told them, by definition."""
+FULL = {"encoder": "gcn", "full_batch": True}
 Message = tuple[str, str, dict[str, torch.Tensor]]
 
 
@@ -64,15 +65,18 @@ def first_difference(ours: list[Message], theirs: list[Message]) -> Message | No
 
 
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("name", "options", "setting"),
     [
-        *((name, {}) for name in METHODS),
-        ("fedgcn", {"hops": 1}),
-        ("answers_private_labels", {"labels": True}),
+        *((name, {}, {}) for name in METHODS),
+        *((name, {}, FULL) for name in ("fedgraph", "fedgsl")),
+        ("fedgcn", {"hops": 1}, {}),
+        ("answers_private_labels", {"labels": True}, {}),
     ],
 )
-def test_no_message_depends_on_what_a_client_was_not_told(name: str, options: dict[str, Any]):
-    task = task_of(name)
+def test_no_message_depends_on_what_a_client_was_not_told(
+    name: str, options: dict[str, Any], setting: dict[str, Any]
+):
+    task = task_of(name, **setting)
     before = messages(task, name, **options)
     after = messages(changed_client(task, CLIENTS - 1), name, **options)
     for client in range(CLIENTS - 1):

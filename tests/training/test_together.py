@@ -95,6 +95,14 @@ def test_every_setting_has_the_same_numbers(changes: dict[str, Any]):
     assert_same(task_of(**changes))
 
 
+@pytest.mark.parametrize("encoder", ["gcn", "sage", "mlp", "gat"])
+@pytest.mark.parametrize("fused", ["authors", "chained"])
+def test_mended_embeddings_have_the_same_numbers(encoder: str, fused: str):
+    """Of generators that generate something at every client."""
+    options = {"count_bias": 3.0, "pretraining_epochs": 1, "embedding": 7, "fused": fused}
+    assert_same(task_of("feddep", encoder=encoder, layers=3, weight_decay=0.01), **options)
+
+
 @pytest.mark.parametrize("lacking", ["train", "val", "test"])
 def test_clients_without_nodes_of_a_set_change_nothing(lacking: str):
     task = task_of()
@@ -235,12 +243,11 @@ def computed(task: Task, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 ALONE = {
-    *("feddep", "feddep_oracle", "feddep_wo_dgen", "feddep_wo_proto"),
     *("fedsage_plus", "fedsage_plus_shared", "locsage_plus"),
-    *("adafgl", "fedgcn_noised", "fedlap", "fedspray", "fedstruct"),
+    *("adafgl", "fedgcn_noised", "fedgraph", "fedgsl", "fedlap", "fedspray", "fedstruct"),
 }
 """Methods whose clients have local steps of their own, or whose classifiers read more than features
-and edges: mended neighbours, noise, structure.
+and edges: mended neighbours, noise, structure, what others have sent.
 """
 
 

@@ -31,7 +31,7 @@ from feddep.utils.parameters import (
     Weight,
     Width,
 )
-from feddep.utils.spaces import log
+from feddep.utils.spaces import By, integers, log
 
 
 class LayerParameters(Parameters):
@@ -255,8 +255,26 @@ METHODS = (
         search={
             "prototypes": (None, 3, 5, 10, 15, 20),
             "embedding": (64, 128, 256),
-            "generator_learning_rate": log(0.001, 1),
+            "count_bias": (None, 1.0),
+            "generator_epochs": integers(1, 200, log=True),
+            "generator_optimizer": ("sgd", "adam"),
+            "generator_learning_rate": By(
+                "generator_optimizer", {"sgd": log(0.001, 1), "adam": log(0.0003, 0.1)}
+            ),
+            "cross_weight": log(0.01, 10),
         },
+        published=(
+            {"scale": "paper"},
+            # The code.
+            {
+                "prototypes": 5,
+                "clustering": "dec",
+                "hidden_from": "validation",
+                "slots": "all",
+                "fused": "chained",
+            },
+        ),
+        as_fedavg={"bernoulli_rate": 0.0},
         look=("#D55E00", 0),
     ),
     _method(

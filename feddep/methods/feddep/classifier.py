@@ -25,7 +25,6 @@ from torch import Tensor
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
-from feddep.graph.graph import Graph
 from feddep.methods.feddep import FedDEPParameters, WithoutNFDPParameters, mending
 from feddep.methods.feddep.fused import FusedClassifier, MendedTable
 from feddep.methods.method import StepResult
@@ -34,29 +33,6 @@ from feddep.training.evaluation import GlobalAccuracy
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner, new_learner
 from feddep.training.task import ClientData, RunResult, Task
-
-
-class MendedEvaluator(Evaluator):
-    """Applies an embedding-fused classifier to all nodes of a graph at once.
-
-    Attributes:
-        embeddings: z̄_v of the nodes, shape (n, d_z); none for a graph that is not mended, such as
-            the global graph.
-    """
-
-    def __init__(
-        self,
-        graph: Graph,
-        model: FusedClassifier,
-        embeddings: Tensor | None = None,
-        device: str = "cpu",
-    ) -> None:
-        """Prepare the inputs; classifiers to come aggregate as ``model`` does."""
-        super().__init__(graph, device, model.aggregation)
-        self.embeddings = None if embeddings is None else embeddings.to(device)
-
-    def apply(self, model: Any, generator: torch.Generator | None = None) -> Tensor:
-        return model.full(self.features, self.adjacency, self.embeddings, generator)
 
 
 def run(task: Task, parameters: FedDEPParameters, steps: Mapping[str, StepResult]) -> RunResult:
@@ -109,7 +85,7 @@ def new_client(
     graph, split = part
     model: Any = mending.new_classifier(task, parameters)
     table = MendedTable(graph.features, mended.to(task.device), graph.degrees)
-    evaluator = MendedEvaluator(graph, model, mended, task.device)
+    evaluator = Evaluator(graph, task.device, model.aggregation, mended)
     trains_on = graph, split.train, task.setting, task.seed, f"client{number}", task.device
     learns = (
         new_learner(*trains_on, evaluator, table) if learner is None else learner(*trains_on, table)
@@ -123,7 +99,8 @@ def global_accuracy(
     """Accuracies of classifiers of this layout on the global graph, whose nodes have the given z̄,
     or zero.
     """
-    return partial(task.test, evaluator=MendedEvaluator(task.graph, model, embeddings, task.device))
+    evaluator = Evaluator(task.graph, task.device, model.aggregation, embeddings)
+    return partial(task.test, evaluator=evaluator)
 
 
 def of_global_graph(

@@ -150,6 +150,13 @@ class Fusions:
 
     output_widths: Any
 
+    @property
+    def additions(self) -> list[Tensor]:
+        """Z^k of each layer, as :class:`feddep.nn.stacked.StackedModels` reads them; none where
+        the maps are chained.
+        """
+        return [] if self.chained else list(self.fusions)
+
     def reset_parameters(self, generator: torch.Generator, initial: Initial = "he") -> None:
         """Draw all weights anew: the encoder's first, which have one choice only, then Z^k and c^k,
         uniformly from ±1/√inputs.

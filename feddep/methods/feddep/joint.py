@@ -27,11 +27,12 @@ from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.methods.feddep import JointParameters, mending
-from feddep.methods.feddep.classifier import MendedEvaluator, global_accuracy
+from feddep.methods.feddep.classifier import global_accuracy
 from feddep.methods.feddep.fused import MendedTable
 from feddep.methods.feddep.generation import Generator
 from feddep.methods.method import StepResult
 from feddep.methods.shared.impairing_clients import impair_client
+from feddep.training.evaluator import Evaluator
 from feddep.training.learner import Learner
 from feddep.training.task import ClientData, RunResult, Task
 
@@ -60,9 +61,8 @@ class JointLearner(Learner):
         mended = torch.zeros(graph.num_nodes, parameters.embedding, device=device)
         self._mended_table = MendedTable(graph.features, mended, graph.degrees)
         super().__init__(graph, split.train, task.setting, seed, name, device, self._mended_table)
-        self.evaluator = MendedEvaluator(
-            graph, mending.new_classifier(task, parameters), mended, device
-        )
+        aggregation = mending.new_classifier(task, parameters).aggregation
+        self.evaluator = Evaluator(graph, device, aggregation, mended)
         self._part = part
         self._impaired = impair_client(task, parameters, number, part)
         self._targets = own
@@ -79,8 +79,8 @@ class JointLearner(Learner):
         self._generator.train(
             copy.deepcopy(model), self._impaired, split, self._targets, self._search
         )
-        self.evaluator.embeddings, _ = self._generator.mend(graph)
-        self._mended_table.mended = self.evaluator.embeddings
+        self._mended_table.mended, _ = self._generator.mend(graph)
+        self.evaluator.embeddings = self._mended_table.mended
         return super().epoch(model, optimizer)
 
 

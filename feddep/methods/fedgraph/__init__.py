@@ -39,6 +39,9 @@ METHODS = (
         FedGraphParameters,
         "feddep.methods.fedgraph.fedgraph:run",
         assumes=(CROSS_CLIENT_EDGES, "node embeddings shared"),
+        encoders=("sage", "gcn"),
+        full_batch=True,
+        sampled=("sage",),
         look=("#009E73", 0),
     ),
 )

@@ -24,7 +24,9 @@ Decided here:
 * time is taken by the number of nodes of a sampled tree, which is the same in every run;
 * the state is taken from the weights as clients send them (the code takes it after they have all
   been replaced by the mean, which leaves nothing to tell them apart);
-* what crosses boundaries while the agent practises counts like everything else.
+* what crosses boundaries while the agent practises counts like everything else;
+* in full batches nothing is sampled: there is no agent, and cross-client convolution, by a GCN too,
+  is all that is left.  For a GCN's global normalisation clients are told degrees.
 """
 
 import dataclasses
@@ -34,34 +36,46 @@ from typing import Any
 import numpy as np
 import torch
 
-from feddep.federation.averaging import train_federated
+from feddep.federation.averaging import Exchange, train_federated
 from feddep.federation.boundary import Boundary, Payload, schema_of
 from feddep.federation.client import REPORTS, Client, Update
 from feddep.federation.server import Server
 from feddep.methods.fedgraph import FedGraphParameters
 from feddep.methods.fedgraph.ddpg import Ddpg, Learning
 from feddep.methods.shared.cross_edges import cross_edges
-from feddep.methods.shared.expansion import ExpandedSubgraph, level_widths, new_expanded_model
-from feddep.methods.shared.routing import Router, embedding_kinds, exchange
+from feddep.methods.shared.expansion import level_widths, new_expanded_model
+from feddep.methods.shared.routing import (
+    DEGREES,
+    Router,
+    embedding_kinds,
+    exchange,
+    expanded_subgraphs,
+    share_kinds,
+)
 from feddep.training.evaluation import GlobalAccuracy
-from feddep.training.learner import Learner
+from feddep.training.learner import new_learner
 from feddep.training.task import RunResult, Task
 
 
 def run(task: Task, parameters: FedGraphParameters, steps: Any = None) -> RunResult:
     """Let the agent practise, then train with what it has learned."""
-    clients = len(task.subgraphs())
+    clients = task.ownership.num_clients
     agent = Ddpg(clients**2, clients * task.setting.layers, Learning(), task.seed)
-    edges, model, levels = cross_edges(task), task.new_sage(), range(1, task.setting.layers)
+    edges, levels = cross_edges(task), range(1, task.setting.layers)
+    model: Any = task.new_model()
     boundary = Boundary(
         {
             "model": schema_of(model),
             **REPORTS,
             "policy": {"shares": (task.setting.layers,)},
+            **share_kinds(edges, DEGREES, 1),
             **embedding_kinds(edges, level_widths(model, levels)),
         },
         task.observers,
     )
+    if task.setting.full_batch:
+        members, share_embeddings = new_clients(task, boundary, model)
+        return train_federated(task, model, boundary, members, exchange=share_embeddings)
     for episode in range(parameters.episodes):
         train(task, parameters, boundary, agent, episode)
     return train(task, parameters, boundary, agent)
@@ -101,34 +115,10 @@ def train(
     """
     practises = episode is not None
     stream = f"practice{episode} " if practises else ""
-    setting, levels = task.setting, range(1, task.setting.layers)
-    model, edges = task.new_sage(), cross_edges(task)
+    setting, model = task.setting, task.new_model()
     server = ObservingServer(model.state_dict(), setting.client_weights)
-    parts = task.subgraphs()
-    subgraphs = [
-        ExpandedSubgraph(task, graph, own, levels)
-        for (graph, _), own in zip(parts, edges, strict=True)
-    ]
-    learners = [
-        Learner(
-            # The roots' hop belongs to the last convolution; stand-ins take no part in the first.
-            [*[subgraph.wide] * len(levels), subgraph.narrow],
-            split.train,
-            setting,
-            task.seed,
-            f"{stream}client{i}",
-            task.device,
-            subgraph.table,
-        )
-        for i, (subgraph, (_, split)) in enumerate(zip(subgraphs, parts, strict=True))
-    ]
-    clients = [
-        Client(i, new_expanded_model(task, levels), learner, subgraph, split, setting, boundary)
-        for i, (learner, subgraph, (_, split)) in enumerate(
-            zip(learners, subgraphs, parts, strict=True)
-        )
-    ]
-    router = Router([own.nodes[own.endpoints] for own in edges], [own.outside for own in edges])
+    clients, share_embeddings = new_clients(task, boundary, model, stream)
+    learners: list[Any] = [client.learner for client in clients]
     server.state = state = np.zeros(len(clients) ** 2)
     action = np.zeros(0)
 
@@ -139,9 +129,6 @@ def train(
         for i, chosen in enumerate(torch.from_numpy(action).view(len(clients), -1)):
             shares = boundary.send(i, "down", "policy", {"shares": chosen})["shares"]
             learners[i].fanouts = fanouts_of(shares.numpy(), setting.fanout)
-
-    def share_embeddings(done: int) -> None:
-        exchange(boundary, router, model, subgraphs, levels)
 
     def learn(measured: dict[str, float]) -> None:
         cost = float(np.mean([work(learner.fanouts, setting.fanout) for learner in learners]))
@@ -154,6 +141,36 @@ def train(
         task = dataclasses.replace(task, on_round=learn)
     test = (lambda _: GlobalAccuracy()) if practises else None
     return train_federated(task, model, boundary, clients, test, share_embeddings, server, act)
+
+
+def new_clients(
+    task: Task, boundary: Boundary, model: Any, stream: str = ""
+) -> tuple[list[Client], Exchange]:
+    """Clients whose subgraphs have stand-ins, and what is exchanged when they get the weights of
+    ``model``; names of random streams begin with ``stream``.
+    """
+    setting, levels, edges = task.setting, range(1, task.setting.layers), cross_edges(task)
+    subgraphs = expanded_subgraphs(task, boundary, edges, levels)
+    clients = []
+    for i, subgraph in enumerate(subgraphs):
+        split = task.split.restrict(edges[i].nodes)
+        # The roots' hop belongs to the last convolution; stand-ins take no part in the first.
+        graphs = [*[subgraph.wide] * len(levels), subgraph.narrow]
+        name = f"{stream}client{i}"
+        learner = new_learner(
+            graphs,
+            split.train,
+            setting,
+            task.seed,
+            name,
+            task.device,
+            subgraph,
+            subgraph.table,
+        )
+        own = new_expanded_model(task, levels)
+        clients.append(Client(i, own, learner, subgraph, split, setting, boundary))
+    router = Router([own.nodes[own.endpoints] for own in edges], [own.outside for own in edges])
+    return clients, lambda done: exchange(boundary, router, model, subgraphs, levels)
 
 
 def fanouts_of(action: np.ndarray, most: int) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ Huang and Tsai, 2022).
 
 from feddep.methods.method import Method
 from feddep.utils.parameters import Parameters, PerNode, Positive, Share, Weight
+from feddep.utils.spaces import integers, linear
 
 
 class FedGSLParameters(Parameters):
@@ -29,6 +30,15 @@ METHODS = (
         FedGSLParameters,
         "feddep.methods.fedgsl.fedgsl:run",
         assumes=("noised node embeddings shared",),
+        encoders=("sage", "gcn"),
+        full_batch=True,
+        sampled=("sage",),
+        search={
+            "edges": integers(1, 20, log=True),
+            "share": linear(0, 1),
+            "refresh": integers(1, 50, log=True),
+        },
+        as_fedavg={"share": 0.0},
         look=("#009E73", 1),
     ),
 )

@@ -29,13 +29,15 @@ the mean neighbour of v,
 
     (1 − λ) · mean of x_u over v's neighbours + λ · Σ_u s_vu z_u.
 
-A node whose edges all have weight 0 reads its neighbours alone.
+A node whose edges all have weight 0 reads its neighbours alone.  For a GCN the normalised sum over
+a node and its neighbours stands for the mean, as in IDGL.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
@@ -43,13 +45,15 @@ from torch.nn.functional import normalize
 from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, ByClient, schema_of
 from feddep.federation.client import REPORTS, Client
-from feddep.graph.graph import Graph
+from feddep.graph.graph import Graph, mean_adjacency
 from feddep.graph.sampling import SampledTrees
 from feddep.methods.fedgsl import FedGSLParameters
+from feddep.nn.encoders import GCN
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
+from feddep.nn.sparse import SparseMatrix
 from feddep.training.evaluator import Evaluator
-from feddep.training.learner import Learner
+from feddep.training.learner import new_learner
 from feddep.training.task import RunResult, Task
 from feddep.utils import seeding
 
@@ -87,22 +91,25 @@ def nearest(metric: Tensor, own: Tensor, others: Tensor, count: int) -> Tensor:
     )
 
 
-class StructureSAGE(GraphSAGE):
-    """A GraphSAGE whose last convolution also aggregates over learned edges; it reads a
-    :class:`StructureTable`.
-    """
+class Structured:
+    """Lets the last convolution of an encoder aggregate over learned edges, too."""
+
+    output_widths: Any
+    layers: Any
 
     def __init__(self, *sizes: Any, share: float) -> None:
         """Set up the layers, as :class:`GraphSAGE` with at least 2; λ is the ``share`` of learned
         edges in the mean neighbour.
         """
-        super().__init__(*sizes)
+        encoder: Any = super()
+        encoder.__init__(*sizes)
         self.share = share
-        self.metric = nn.Parameter(torch.empty(self.convolutions[-1].inputs))
+        self.metric = nn.Parameter(torch.empty(self.output_widths[-2]))
 
     def reset_parameters(self, generator: torch.Generator) -> None:
         """Draw all weights anew; the metric starts as the plain cosine."""
-        super().reset_parameters(generator)
+        encoder: Any = super()
+        encoder.reset_parameters(generator)
         nn.init.ones_(self.metric)
 
     def mixed(self, neighbours: Tensor, own: Tensor, others: Tensor) -> Tensor:
@@ -112,6 +119,25 @@ class StructureSAGE(GraphSAGE):
         weights = edge_weights(self.metric, own, others)
         share = self.share * weights.sum(dim=-1, keepdim=True)
         return (1 - share) * neighbours + self.share * (weights.unsqueeze(-2) @ others).squeeze(-2)
+
+    def structured_head(
+        self, hidden: Tensor, adjacency: SparseMatrix, own: Tensor, others: Tensor
+    ) -> Tensor:
+        """Logits of all nodes, shape (n, C), from the inputs of the last convolution, (n, H)."""
+        last, mixed = self.layers[-1], self.mixed(adjacency @ hidden, own, others)
+        first, *rest = (
+            (mixed if aggregated else hidden) @ weight
+            for weight, (_, aggregated) in zip(last.maps, last.terms, strict=True)
+        )
+        return sum(rest, first) + last.bias  # type: ignore[no-any-return]
+
+
+class StructureGCN(Structured, GCN):  # type: ignore[misc]
+    """A GCN with learned edges."""
+
+
+class StructureSAGE(Structured, GraphSAGE):
+    """A GraphSAGE with learned edges; in a mini-batch it reads a :class:`StructureTable`."""
 
     def _complete_neighbours(
         self, k: int, neighbours: Tensor, trees: SampledTrees, table: "StructureTable"
@@ -149,19 +175,24 @@ class LearnedStructure(Evaluator):
     nodes.
     """
 
-    def __init__(self, graph: Graph, device: str) -> None:
-        super().__init__(graph, device)
+    def __init__(
+        self,
+        graph: Graph,
+        device: str,
+        aggregation: Callable[[Graph], sp.csr_matrix] = mean_adjacency,
+    ) -> None:
+        super().__init__(graph, device, aggregation)
         self.table = StructureTable(graph.features, device)
 
     @torch.no_grad()
-    def embed(self, model: StructureSAGE) -> Tensor:
+    def embed(self, model: Any) -> Tensor:
         """Compute h_v of all the client's nodes, the inputs of the last convolution, shape (n, H),
         and keep them.
         """
-        self.table.embedded = self._inputs_of_last(model)
+        self.table.embedded = model.body(self.features, self.adjacency)
         return self.table.embedded
 
-    def retrieve(self, model: StructureSAGE, received: Sequence[Tensor], count: int) -> None:
+    def retrieve(self, model: Structured, received: Sequence[Tensor], count: int) -> None:
         """Find each node's ``count`` candidates among the embeddings that other clients have sent,
         shape (·, H) each.
 
@@ -173,19 +204,10 @@ class LearnedStructure(Evaluator):
         self.table.kept = nearest(model.metric, own, others, count)
         self.table.others = others * own.norm(dim=1).mean()
 
-    @torch.no_grad()
-    def logits(self, model: StructureSAGE) -> Tensor:
-        last = model.convolutions[-1]
-        own, weight = last.weight.split(last.inputs)
-        x = self._inputs_of_last(model)
-        neighbours = model.mixed(self.adjacency @ x, *self.table.candidates(np.arange(len(x))))
-        return x @ own + neighbours @ weight + last.bias
-
-    def _inputs_of_last(self, model: StructureSAGE) -> Tensor:
-        x: Any = self.features
-        for convolution in model.convolutions[:-1]:
-            x = convolution.full(x, self.adjacency).relu()
-        return x
+    def apply(self, model: Any, generator: torch.Generator | None = None) -> Tensor:
+        hidden = model.body(self.features, self.adjacency, generator=generator)
+        candidates = self.table.candidates(np.arange(len(hidden)))
+        return model.structured_head(hidden, self.adjacency, *candidates)
 
 
 def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResult:
@@ -202,9 +224,11 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
     boundary = Boundary(
         {"model": schema_of(model), **REPORTS, EMBEDDINGS: ByClient(sizes, sizes)}, task.observers
     )
-    structures = [LearnedStructure(graph, device) for graph, _ in parts]
+    structures = [LearnedStructure(graph, device, model.aggregation) for graph, _ in parts]
     learners = [
-        Learner(graph, split.train, setting, seed, f"client{i}", device, structure.table)
+        new_learner(
+            graph, split.train, setting, seed, f"client{i}", device, structure, structure.table
+        )
         for i, ((graph, split), structure) in enumerate(zip(parts, structures, strict=True))
     ]
     clients = [
@@ -240,9 +264,10 @@ def run(task: Task, parameters: FedGSLParameters, steps: Any = None) -> RunResul
     return train_federated(task, model, boundary, clients, exchange=retrieve)
 
 
-def new_model(task: Task, parameters: FedGSLParameters) -> StructureSAGE:
+def new_model(task: Task, parameters: FedGSLParameters) -> Any:
     """The classifier with the run's initial weights, and the plain cosine for a metric."""
-    return task.drawn(StructureSAGE(*task.model_sizes, share=parameters.share))
+    encoder = StructureSAGE if task.setting.encoder == "sage" else StructureGCN
+    return task.drawn(encoder(*task.model_sizes, share=parameters.share))
 
 
 def noised(embeddings: Tensor, noise: float, generator: torch.Generator) -> Tensor:

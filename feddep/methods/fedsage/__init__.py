@@ -24,7 +24,7 @@ from feddep.utils.parameters import (
     Weight,
     Width,
 )
-from feddep.utils.spaces import linear, log
+from feddep.utils.spaces import Space, linear, log
 
 
 class NeighGenParameters(Parameters):
@@ -118,6 +118,13 @@ def _method(
     )
 
 
+SEARCH: Space = {
+    "hidden_share": linear(0.05, 0.5),
+    "generator_learning_rate": log(0.0001, 0.1),
+}
+CODE = {"hidden_from": "validation", "scale": "authors"}
+"""The authors' code, but for its width of 2048."""
+
 GROUP = "Generated neighbours"
 METHODS = (
     _method(
@@ -126,6 +133,8 @@ METHODS = (
         LocSagePlusParameters,
         "run_alone",
         NEIGHGEN,
+        search=SEARCH,
+        published=(CODE,),
         look=("#E69F00", 2),
     ),
     _method(
@@ -135,11 +144,8 @@ METHODS = (
         "run",
         NEIGHGEN,
         "gradients from others' nodes shared",
-        search={
-            "hidden_share": linear(0.05, 0.5),
-            "generator_learning_rate": log(0.0001, 0.1),
-            "cross_weight": log(0.01, 10),
-        },
+        search={**SEARCH, "cross_weight": log(0.01, 10)},
+        published=(CODE,),
         look=("#E69F00", 0),
     ),
     _method(

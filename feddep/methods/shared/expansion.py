@@ -25,20 +25,19 @@ from torch import Tensor
 
 from feddep.graph.graph import Graph, mean_adjacency
 from feddep.graph.sampling import SampledTrees
-from feddep.methods.shared.cross_edges import CrossEdges, expand
+from feddep.methods.shared.cross_edges import CrossEdges, expand, normalised_rows
+from feddep.nn.dropout import drop
 from feddep.nn.feature_table import FeatureTable
+from feddep.nn.layered import LayeredClassifier
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.sparse import SparseMatrix
 from feddep.training.evaluator import Evaluator
 from feddep.training.task import Task
 
 
-def level_widths(model: GraphSAGE, levels: Sequence[int]) -> dict[int, int]:
+def level_widths(model: LayeredClassifier, levels: Sequence[int]) -> dict[int, int]:
     """Width of what is received of a node for each of the given convolutions."""
-    return {
-        k: len(model.convolutions[0].bias) if k == 0 else model.convolutions[k].inputs
-        for k in levels
-    }
+    return {k: model.output_widths[max(k - 1, 0)] for k in levels}
 
 
 def columns_of(widths: dict[int, int]) -> dict[int, slice]:
@@ -108,8 +107,12 @@ class ExpandedSAGE(GraphSAGE):
         return torch.where(known[..., :1] > 0, known[..., self._columns[k]], hidden)
 
 
-def new_expanded_model(task: Task, levels: Sequence[int]) -> ExpandedSAGE:
-    """An :class:`ExpandedSAGE` for the run's graph; its weights are to be loaded."""
+def new_expanded_model(task: Task, levels: Sequence[int]) -> Any:
+    """A classifier for an :class:`ExpandedSubgraph`, whose weights are to be loaded; for
+    mini-batches an :class:`ExpandedSAGE`.
+    """
+    if task.setting.full_batch:
+        return task.new_model()
     return ExpandedSAGE(*task.model_sizes, levels=levels).to(task.device)
 
 
@@ -124,47 +127,70 @@ class ExpandedSubgraph(Evaluator):
         table: inputs of the nodes of both.
     """
 
-    def __init__(self, task: Task, graph: Graph, edges: CrossEdges, levels: Sequence[int]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        graph: Graph,
+        edges: CrossEdges,
+        levels: Sequence[int],
+        degrees: np.ndarray | None = None,
+    ) -> None:
         """Prepare a client with n nodes and edges to h nodes elsewhere; stand-ins take part in the
         convolutions ``levels``.
+
+        A GCN aggregates by the ``degrees`` of all these nodes on the global graph, shape (n + h,);
+        without them it is the mean of a GraphSAGE.
         """
+        model: Any = task.new_model()
         device = task.device
-        super().__init__(graph, device)
+        super().__init__(graph, device, model.aggregation)
         self.wide = expand(graph, edges.links)
         self.narrow = expand(graph, sp.csr_matrix(edges.links.shape, dtype=np.float32))
-        self.table = ExpandedTable(
-            self.wide.features, level_widths(task.new_sage(), levels), device
-        )
-        self._levels = frozenset(levels)
+        self.table = ExpandedTable(self.wide.features, level_widths(model, levels), device)
         self._received: dict[int, Tensor] = {}
         self._endpoints = torch.from_numpy(edges.endpoints).to(device)
-        # Rows of the mean over all neighbours, cut into the client's own nodes and the stand-ins.
-        mean = mean_adjacency(self.wide)[: graph.num_nodes]
-        self._mean_own = SparseMatrix.from_scipy(mean[:, : graph.num_nodes], device)
-        self._mean_outside = SparseMatrix.from_scipy(mean[:, graph.num_nodes :], device)
+        # Of the matrix that all neighbours are aggregated with the client's rows, cut into its own
+        # nodes and the stand-ins.
+        rows = (
+            mean_adjacency(self.wide)[: graph.num_nodes]
+            if degrees is None
+            else normalised_rows(task, edges, degrees)
+        )
+        self._own = SparseMatrix.from_scipy(rows[:, : graph.num_nodes], device)
+        self._outside = SparseMatrix.from_scipy(rows[:, graph.num_nodes :], device)
 
-    def logits(self, model: GraphSAGE) -> Tensor:
-        return self.outputs(model, len(model.convolutions))
+    def apply(self, model: Any, generator: torch.Generator | None = None) -> Tensor:
+        return self._outputs(model, len(model.layers), generator)
 
     @torch.no_grad()
-    def outputs(self, model: GraphSAGE, layers: int) -> Tensor:
+    def outputs(self, model: LayeredClassifier, layers: int) -> Tensor:
         """Outputs of the first ``layers`` convolutions at the client's nodes, before the last ReLU,
         shape (n, ·).
         """
+        return self._outputs(model, layers)
+
+    def _outputs(
+        self, model: LayeredClassifier, layers: int, generator: torch.Generator | None = None
+    ) -> Tensor:
         x: Any = self.features
-        for k, convolution in enumerate(model.convolutions[:layers]):
-            own, weight = convolution.weight.split(convolution.inputs)
-            x = x if k == 0 else x.relu()
-            x = x @ own + self._neighbours(k, x @ weight, weight) + convolution.bias
+        for k, convolution in enumerate(model.layers[:layers]):
+            known = self._received.get(k)
+            if k:
+                x = drop(x.relu(), model.dropout, generator)
+                known = None if known is None else drop(known, model.dropout, generator)
+            first, *others = (
+                self._neighbours(k, x @ weight, known, weight) if aggregated else x @ weight
+                for weight, (_, aggregated) in zip(convolution.maps, convolution.terms, strict=True)
+            )
+            x = sum(others, first) + convolution.bias
         return x
 
-    def publish(self, model: GraphSAGE, level: int) -> Tensor:
+    def publish(self, model: LayeredClassifier, level: int) -> Tensor:
         """Message to others for a convolution: a row for each of the client's nodes with
         neighbours elsewhere.
         """
         if level == 0:
-            first = model.convolutions[0]
-            return (self.features @ first.weight.detach()[first.inputs :])[self._endpoints]
+            return (self.features @ model.layers[0].maps[0].detach())[self._endpoints]
         return self.outputs(model, level)[self._endpoints].relu()
 
     def receive(self, level: int, embeddings: Tensor) -> None:
@@ -172,10 +198,9 @@ class ExpandedSubgraph(Evaluator):
         self._received[level] = embeddings
         self.table.receive(level, embeddings)
 
-    def _neighbours(self, k: int, messages: Tensor, weight: Tensor) -> Tensor:
-        if k not in self._levels:
+    def _neighbours(
+        self, k: int, messages: Tensor, received: Tensor | None, weight: Tensor
+    ) -> Tensor:
+        if received is None:
             return self.adjacency @ messages
-        received = self._received[k]
-        return self._mean_own @ messages + self._mean_outside @ (
-            received if k == 0 else received @ weight
-        )
+        return self._own @ messages + self._outside @ (received if k == 0 else received @ weight)

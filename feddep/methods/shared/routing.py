@@ -11,7 +11,7 @@ from torch import Tensor
 from feddep.federation.boundary import Boundary, ByClient, Direction, Schema
 from feddep.methods.shared.cross_edges import CrossEdges
 from feddep.methods.shared.expansion import ExpandedSubgraph
-from feddep.nn.sage import GraphSAGE
+from feddep.nn.layered import LayeredClassifier
 from feddep.training.task import Task
 from feddep.utils.seeding import generator
 
@@ -112,6 +112,18 @@ def share_degrees(task: Task, boundary: Boundary, edges: Sequence[CrossEdges]) -
     ]
 
 
+def expanded_subgraphs(
+    task: Task, boundary: Boundary, edges: Sequence[CrossEdges], levels: Sequence[int]
+) -> list[ExpandedSubgraph]:
+    """Each client's subgraph, with stand-ins in the convolutions ``levels``; for a GCN clients are
+    told degrees (:func:`share_degrees`).
+    """
+    gcn = task.setting.encoder == "gcn"
+    degrees = share_degrees(task, boundary, edges) if gcn else [None] * len(edges)
+    parts = zip(task.subgraphs(), edges, degrees, strict=True)
+    return [ExpandedSubgraph(task, graph, own, levels, known) for (graph, _), own, known in parts]
+
+
 def name_kinds(edges: Sequence[CrossEdges]) -> dict[str, ByClient]:
     """Schemas of the messages with names."""
     sizes = [{"own": (len(own.endpoints),), "elsewhere": (len(own.outside),)} for own in edges]
@@ -152,7 +164,7 @@ def rows_of_outside(edges: Sequence[CrossEdges], name: str, width: int) -> list[
 def exchange(
     boundary: Boundary,
     router: Router,
-    model: GraphSAGE,
+    model: LayeredClassifier,
     subgraphs: Sequence[ExpandedSubgraph],
     levels: Sequence[int],
 ) -> None:

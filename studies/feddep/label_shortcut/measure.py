@@ -27,8 +27,8 @@ from torch import Tensor
 
 from feddep.graph.split import PARTS, Split
 from feddep.methods.feddep import PRETRAINING, PROTOTYPES, mending
-from feddep.methods.feddep.classifier import MendedEvaluator
 from feddep.methods.method import StepResult, run_steps
+from feddep.training.evaluator import Evaluator
 from feddep.training.task import Task
 from feddep.utils import seeding
 from studies.measuring import Case, Tables
@@ -63,7 +63,7 @@ def measure(case: Case) -> Tables:
             "zero": torch.zeros_like(z),
             "permuted": z[torch.from_numpy(order)],
         }.items():
-            evaluator = MendedEvaluator(graph, model, read_off, task.device)
+            evaluator = Evaluator(graph, task.device, model.aggregation, read_off)
             classes[source] = evaluator.logits(model.eval()).argmax(dim=1).cpu().numpy()
         some = z.any(dim=1).cpu().numpy()
         for part in PARTS:

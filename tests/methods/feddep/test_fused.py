@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import PAD, sample_trees
-from feddep.methods.feddep.classifier import MendedEvaluator
 from feddep.methods.feddep.fused import (
     FusedClassifier,
     FusedGNN,
@@ -19,6 +18,7 @@ from feddep.methods.feddep.fused import (
 from feddep.nn.encoders import GAT, HEADS, new_encoder
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.selfloop import SelfLoopSAGE
+from feddep.training.evaluator import Evaluator
 from feddep.utils.errors import ConfigError
 from graphs import graphs, pairs, random_graph, tree_width
 from small_models import drawn, full
@@ -96,7 +96,7 @@ def equation_on_tree(
 @given(graphs(), st.integers(1, 3), st.integers(0, 2**16))
 def test_full_batch_is_the_equation(graph, layers, seed):
     model, z = new_model(graph, "paper", layers), embeddings_of(graph, seed)
-    logits = MendedEvaluator(graph, model, z).logits(model)
+    logits = Evaluator(graph, "cpu", model.aggregation, z).logits(model)
     np.testing.assert_allclose(logits, equation(model, graph, z.numpy()), rtol=1e-4, atol=1e-5)
 
 
@@ -119,8 +119,8 @@ def test_no_embeddings_are_zero_embeddings(layout):
     model = new_model(graph, layout)
     zero = torch.zeros(20, WIDTH)
     torch.testing.assert_close(
-        MendedEvaluator(graph, model).logits(model),
-        MendedEvaluator(graph, model, zero).logits(model),
+        Evaluator(graph, "cpu", model.aggregation).logits(model),
+        Evaluator(graph, "cpu", model.aggregation, zero).logits(model),
     )
 
 

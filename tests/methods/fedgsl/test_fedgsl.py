@@ -2,14 +2,13 @@
 to it.
 """
 
+import numpy as np
 import pytest
 import torch
 
-from method_tasks import CLIENTS, train
+from method_tasks import CLIENTS, run_on, task_of, train
 
-
-def run(clients=CLIENTS, **parameters):
-    return train("fedgsl", clients=clients, **parameters)
+FULL = [{"full_batch": True, "encoder": encoder, "dropout": 0.5} for encoder in ("sage", "gcn")]
 
 
 def test_embeddings_are_noised_before_they_are_sent():
@@ -27,7 +26,17 @@ def test_embeddings_are_noised_before_they_are_sent():
         assert float((noisy - clean).square().sum(dim=1).mean().sqrt()) == pytest.approx(3, rel=0.1)
 
 
-def test_the_metric_is_trained_and_averaged_with_the_classifier():
-    metric = run().weights()["metric"]
+@pytest.mark.parametrize("options", FULL, ids=str)
+@pytest.mark.parametrize(("clients", "share"), [(1, 0.7), (CLIENTS, 0.0)])
+def test_without_learned_edges_it_is_fedavg_in_full_batches(options, clients, share):
+    task = task_of("fedgsl", clients=clients, **options)
+    ours, plain = run_on(task, "fedgsl", share=share), run_on(task, "fedavg")
+    for name in ("loss", "validation", "local_after"):
+        np.testing.assert_allclose(ours.curve[name], plain.curve[name], rtol=1e-4)
+
+
+@pytest.mark.parametrize("options", [{}, *FULL], ids=str)
+def test_the_metric_is_trained_and_averaged_with_the_classifier(options):
+    metric = run_on(task_of("fedgsl", **options), "fedgsl").weights()["metric"]
     assert metric.shape == (16,)
     assert not torch.equal(metric, torch.ones(16))

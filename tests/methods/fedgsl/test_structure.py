@@ -10,7 +10,13 @@ from divided import WIDTH, convolved, divide, random_task
 from feddep.graph.sampling import sample_trees
 from feddep.graph.split import Split
 from feddep.methods.fedgsl import fedgsl as structure
-from feddep.methods.fedgsl.fedgsl import LearnedStructure, StructureSAGE, edge_weights, nearest
+from feddep.methods.fedgsl.fedgsl import (
+    LearnedStructure,
+    StructureGCN,
+    StructureSAGE,
+    edge_weights,
+    nearest,
+)
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
 from feddep.training.evaluator import Evaluator
@@ -117,6 +123,25 @@ def test_full_convolution_is_the_formula(layers, share):
     everything = np.arange(graph.num_nodes)
     validation, test, _ = own.counts(model, Split(right[:0], everything, right))
     assert (validation, test) == ((len(right), graph.num_nodes), (len(right), len(right)))
+
+
+def test_a_gcn_mixes_learned_edges_into_its_normalised_sum():
+    task = random_task(encoder="gcn")
+    graph, received = task.subgraphs()[0][0], [some(4), some(3, 1)]
+    model = drawn(StructureGCN(*task.model_sizes, share=0.3), 1)
+    own = LearnedStructure(graph, "cpu", model.aggregation)
+    own.embed(model)
+    own.retrieve(model, received, 2)
+    first, last = ([each.detach().numpy() for each in layer.parameters()] for layer in model.layers)
+    adjacency = own.adjacency.dense().numpy()
+    x = np.maximum(adjacency @ graph.features.toarray() @ first[0] + first[1], 0)
+    others = np.concatenate([rows.numpy() for rows in received])
+    others *= np.linalg.norm(x, axis=1).mean()
+    for v, logits in enumerate(own.logits(model).numpy()):
+        best = sorted(others, key=lambda z: -cosine(x[v], z))[:2]
+        weights = weights_by_hand(np.ones(WIDTH), x[v], best)
+        around = (1 - 0.3 * sum(weights)) * adjacency[v] @ x + 0.3 * np.array(weights) @ best
+        np.testing.assert_allclose(logits, around @ last[0] + last[1], rtol=1e-4, atol=1e-5)
 
 
 def test_where_every_node_has_one_neighbour_a_mini_batch_is_the_formula():

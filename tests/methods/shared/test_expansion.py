@@ -1,13 +1,16 @@
 """Convolution on expanded subgraphs, against convolution on the global graph and against loops."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
 
 from divided import convolved, divide, expanded, random_task, tasks, trained
-from feddep.graph.graph import Graph
+from feddep.graph.graph import Graph, normalised_adjacency
 from feddep.graph.sampling import sample_trees
 from feddep.graph.split import Split
 from feddep.methods.shared.expansion import new_expanded_model
@@ -24,10 +27,11 @@ def mini_batch(task, model, subgraph, levels, fanouts, seed=0):
     return own(trees, subgraph.table), trees
 
 
-@given(tasks())
-def test_with_everything_exchanged_convolution_is_that_of_the_global_graph(task):
+@given(tasks(), st.sampled_from(["sage", "gcn"]))
+def test_with_everything_exchanged_convolution_is_that_of_the_global_graph(task, encoder):
+    task = dataclasses.replace(task, setting=task.setting.replace(encoder=encoder))
     model, levels = trained(task), range(task.setting.layers)
-    whole = Evaluator(task.graph).logits(model)
+    whole = task.evaluator.logits(model)
     all_edges, subgraphs, _ = expanded(task, model, levels)
     for edges, subgraph in zip(all_edges, subgraphs, strict=True):
         ours = subgraph.outputs(model, task.setting.layers)
@@ -53,6 +57,22 @@ def test_with_hidden_embeddings_exchanged_it_is_the_convolution_across_clients(t
     for edges, subgraph in zip(all_edges, subgraphs, strict=True):
         ours = subgraph.outputs(model, task.setting.layers)
         np.testing.assert_allclose(ours, expected[edges.nodes], rtol=1e-4, atol=1e-5)
+
+
+def test_a_gcn_across_clients_has_its_own_first_layer_and_the_global_second():
+    task = random_task(encoder="gcn", dropout=0.0)
+    model, owner = trained(task), task.partition.client
+    adjacency, x = normalised_adjacency(task.graph).toarray(), task.graph.features.toarray()
+    (w0, b0), (w1, b1) = ([p.detach().numpy() for p in each.parameters()] for each in model.layers)
+    inner = np.zeros_like(adjacency)
+    for (graph, _), nodes in zip(
+        task.subgraphs(), map(task.partition.nodes, range(3)), strict=True
+    ):
+        inner[np.ix_(nodes, nodes)] = normalised_adjacency(graph).toarray()
+    expected = adjacency @ np.maximum(inner @ x @ w0 + b0, 0) @ w1 + b1
+    for i, subgraph in enumerate(expanded(task, model, [1])[1]):
+        ours = subgraph.logits(model)
+        np.testing.assert_allclose(ours, expected[owner == i], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("layers", [1, 2, 3])
