@@ -18,6 +18,7 @@ from cards import by_group
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from feddep.config import variants
+from feddep.datasets.public_graphs import REGISTRY
 from feddep.reporting import markdown as md
 from feddep.reporting import statistics
 from feddep.reporting.frames import in_paper_order
@@ -189,12 +190,14 @@ def environment(tables: Tables) -> Environment:
         "number": number,
         "signed": signed,
         "ticked": "`{}`".format,
+        "marked_graph": lambda graph: f"*{graph.title}*" if graph.clients else graph.title,
         "graph_title": lambda spelled: dataset_title(variants.base(spelled)),
     }
     for name in ("rows", "value", "num", "diff", "span", "mean", "count", "verdicts", "grid"):
         jinja.globals[name] = getattr(tables, name)
     jinja.globals |= {
         "cards_by_group": by_group(),
+        "graphs": list(REGISTRY.values()),
         "markdown": markdown,
         "sees_more": sees_more,
         "marked_title": marked_title,

@@ -255,9 +255,10 @@ def _add_nothing(parser: argparse.ArgumentParser) -> None:
 def _datasets(given: argparse.Namespace) -> None:
     from feddep.datasets.public_graphs import REGISTRY
 
-    print(f"{'name':20}{'nodes':>9}{'edges':>9}{'features':>9}{'classes':>9}")
+    print(f"{'name':20}{'nodes':>9}{'edges':>9}{'features':>9}{'classes':>9}  family")
     for name, each in REGISTRY.items():
-        print(f"{name:20}{each.nodes:9}{each.edges:9}{each.features:9}{each.classes:9}")
+        sizes = f"{each.nodes:9}{each.edges:9}{each.features:9}{each.classes:9}"
+        print(f"{name:20}{sizes}  {each.family}")
 
 
 def _add_methods(parser: argparse.ArgumentParser) -> None:

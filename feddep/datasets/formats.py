@@ -21,6 +21,8 @@ from feddep.utils.errors import DataError
 
 CSR = ("data", "indices", "indptr", "shape")
 """What an archive has of a matrix: the array ``PART_data`` and so on."""
+_GENDER, _CLASS_YEAR = 1, 5
+"""Columns of Facebook's attributes that are a class; 1 is female, 2 male."""
 _ROWS = 100_000
 """Rows of features that are made sparse at a time, as that takes several times their memory."""
 
@@ -88,14 +90,14 @@ def read_content(directory: Path, release: Release) -> Graph:
 
     A line of ``.content`` is a paper's id, a 0 or 1 for each word, and the name of its class,
     numbered as in ``release.class_names``; a line of ``.cites`` is the id of a cited paper and that
-    of the citing one.
+    of the citing one.  So are the web pages of a university in WebKB, with URLs for ids.
     """
     content, cites = (directory / name for name in release.files)
     papers = [line.split("\t") for line in content.read_text(encoding="utf-8").splitlines()]
     number = {paper[0]: node for node, paper in enumerate(papers)}
     labels = np.array([release.class_names.index(paper[-1]) for paper in papers])
     words = np.array([paper[1:-1] for paper in papers], dtype=np.float32)
-    pairs = [line.split("\t") for line in cites.read_text(encoding="utf-8").splitlines()]
+    pairs = [line.split() for line in cites.read_text(encoding="utf-8").splitlines()]
     edges = np.array([(number[cited], number[citing]) for cited, citing in pairs])
     return Graph.from_edges(edges, words, labels, len(release.class_names))
 
@@ -140,12 +142,13 @@ def read_heterophilous(directory: Path, release: Release) -> Graph:
     return Graph.from_edges(edges, features, labels, int(labels.max()) + 1)
 
 
-def read_twitch(directory: Path, release: Release) -> Graph:
-    """A network of Twitch (Rozemberczki et al., J. Complex Networks 9(2), 2021) in three files:
-    edges, features, target.
+def read_musae(directory: Path, release: Release) -> Graph:
+    """A network of Rozemberczki et al. (J. Complex Networks 9(2), 2021) in three files: edges,
+    features, target.
 
-    Features are 0 or 1, those that are 1 listed for each node; the class is whether a node's
-    content is for adults (``mature``).
+    Features are 0 or 1, those that are 1 listed for each node.  The table of targets starts with
+    the node and ends with its class, numbered in the order of their names; that of Twitch has the
+    node as ``new_id``, and for the class whether its content is for adults (``mature``).
     """
     import pandas as pd
 
@@ -158,9 +161,66 @@ def read_twitch(directory: Path, release: Release) -> Graph:
     indices = np.concatenate([columns for _, columns in held])
     words = sp.csr_matrix((np.ones(len(indices), dtype=bool), indices, indptr))
     words.sum_duplicates()
-    # FR has two nodes twice, with the same label.
-    table = pd.read_csv(target).drop_duplicates("new_id").sort_values("new_id")
-    return Graph.from_edges(pd.read_csv(edges).to_numpy(), words, table["mature"].to_numpy(), 2)
+    table = pd.read_csv(target)
+    node, label = (
+        ("new_id", "mature") if "new_id" in table else (table.columns[0], table.columns[-1])
+    )
+    # FR of Twitch has two nodes twice, with the same label.
+    table = table.drop_duplicates(node).sort_values(node)
+    classes, labels = np.unique(table[label], return_inverse=True)
+    return Graph.from_edges(pd.read_csv(edges).to_numpy(), words, labels, len(classes))
+
+
+def read_facebook100(directory: Path, release: Release) -> Graph:
+    """Friendships at universities (Traud et al., Physica A 391, 2012) in MATLAB's format, a file
+    each, of which client i owns the i-th where there are several.
+
+    Of seven attributes one is the class, gender or class year, as ``release.class_names`` says; who
+    has another value or none has no label.  Features are the others, one-hot over all files, with a
+    column for missing values, too (Lim et al., NeurIPS 2021).
+    """
+    files = [scipy.io.loadmat(directory / name) for name in release.files]
+    attributes = np.concatenate([file["local_info"] for file in files]).astype(np.int64)
+    network = sp.block_diag([file["A"] for file in files])
+    classes = release.class_names
+    column, first = (_GENDER, 1) if "female" in classes else (_CLASS_YEAR, int(classes[0]))
+    codes = attributes[:, column] - first
+    labels = np.where((codes >= 0) & (codes < len(classes)), codes, -1)
+    others = np.delete(attributes, column, axis=1)
+    features = sp.hstack([_one_hot(np.unique(each, return_inverse=True)[1]) for each in others.T])
+    graph = Graph.from_edges(np.column_stack(network.nonzero()), features, labels, len(classes))
+    owner = np.repeat(np.arange(len(files)), [len(file["local_info"]) for file in files])
+    return replace(graph, client=owner) if len(files) > 1 else graph
+
+
+def read_airports(directory: Path, release: Release) -> Graph:
+    """Flights between the airports of a country (Ribeiro et al., KDD 2017): pairs of airports, and
+    each one's quartile of activity, the class.
+
+    Airports have no features, so these are the degree, one-hot.
+    """
+    edges, classes = (
+        np.loadtxt(directory / name, dtype=np.int64, skiprows=skipped)
+        for name, skipped in zip(release.files, (0, 1), strict=True)
+    )
+    airports, labels = classes[np.argsort(classes[:, 0])].T
+    graph = Graph.from_edges(
+        np.searchsorted(airports, edges), np.zeros((len(airports), 1)), labels, 4
+    )
+    return replace(graph, features=_one_hot(graph.degrees))
+
+
+def read_wikics(directory: Path, release: Release) -> Graph:
+    """Wikipedia's articles on computer science (Mernyei and Cangea, 2020) in JSON: ``features``,
+    dense, ``labels`` and, for each article, ``links``; masks are not read.
+    """
+    (name,) = release.files
+    content = json.loads((directory / name).read_text(encoding="utf-8"))
+    edges = [(node, other) for node, others in enumerate(content["links"]) for other in others]
+    features = np.array(content["features"], dtype=np.float32)
+    return Graph.from_edges(
+        np.array(edges), features, content["labels"], max(content["labels"]) + 1
+    )
 
 
 def read_citation_sources(directory: Path, release: Release) -> Graph:
@@ -214,6 +274,12 @@ def read_reddit(directory: Path, release: Release) -> Graph:
     return Graph.from_edges(edges, features, labels, int(labels.max()) + 1)
 
 
+def _one_hot(columns: np.ndarray) -> sp.csr_matrix:
+    """Row v has a one in column ``columns[v]``; float32."""
+    rows = np.arange(len(columns))
+    return sp.csr_matrix((np.ones(len(rows), dtype=np.float32), (rows, columns)))
+
+
 def _sparse(features: np.ndarray) -> sp.csr_matrix:
     return sp.vstack(
         [sp.csr_matrix(features[k : k + _ROWS]) for k in range(0, len(features), _ROWS)],
@@ -222,14 +288,18 @@ def _sparse(features: np.ndarray) -> sp.csr_matrix:
 
 
 READERS = {
+    "airports": read_airports,
     "citation_sources": read_citation_sources,
     "content": read_content,
+    "facebook100": read_facebook100,
     "heterophilous": read_heterophilous,
+    "musae": read_musae,
     "npz": read_npz,
     "ogb": read_ogb,
     "planetoid": read_planetoid,
     "reddit": read_reddit,
-    "twitch": read_twitch,
+    "twitch": read_musae,
+    "wikics": read_wikics,
 }
 
 
@@ -240,13 +310,14 @@ def read(
     verified before.
 
     With ``clients``, it is the disjoint union of their graphs, with classes numbered as at the
-    first (:attr:`feddep.datasets.public_graphs.Dataset.clients`).
+    first (:attr:`feddep.datasets.public_graphs.Dataset.clients`); features of Facebook are of
+    values that any of them has, so one reader takes all files.
 
     Raises:
         DataError: if the files are damaged or of another format.
     """
     try:
-        if not clients:
+        if not clients or release.format == "facebook100":
             return READERS[release.format](directory, release)
         files = np.array_split(list(release.files), len(clients))
         parts = [

@@ -25,7 +25,7 @@ class Release:
             stand for several encodings of the same arrays, which the graph's fingerprint confirms.
             Where the list is empty, any content is accepted.
         class_names: names of the classes in the order of their numbers, where the files name
-            classes instead of numbering them.
+            classes instead of numbering them, or have several attributes that may be the class.
     """
 
     format: str
@@ -51,6 +51,7 @@ class Dataset:
     Attributes:
         name: its key in the configuration and in paths.
         title: its name in tables.
+        family: what its edges are, such as ``citation``.
         nodes, edges, features, classes: its size; edges are undirected, without repeats and
             self-loops.
         url: public URL of the files of ``release``, ending with a slash.
@@ -67,6 +68,7 @@ class Dataset:
 
     name: str
     title: str
+    family: str
     nodes: int
     edges: int
     features: int

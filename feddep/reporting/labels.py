@@ -42,6 +42,12 @@ def dataset_title(spelled: str) -> str:
     return _with_changes(spelled, REGISTRY[name].title if name in REGISTRY else name)
 
 
+def graph_family(spelled: str) -> str:
+    """What the edges of a public graph are, such as ``citation``; of another graph ``own``."""
+    name = variants.base(spelled)
+    return REGISTRY[name].family if name in REGISTRY else "own"
+
+
 def method_title(spelled: str) -> str:
     """``FedDEP``, or of a variant ``FedDEP, prototypes=3``."""
     return _with_changes(spelled, registry.find(variants.base(spelled)).title)

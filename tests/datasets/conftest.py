@@ -70,7 +70,16 @@ def toy(
     blob = sha1(b"blob %d\0" % len(content) + content).hexdigest()
     release = Release("npz", {"toy.npz": ["sha256:" + "0" * 64, f"git-blob:{blob}"]})
     dataset = Dataset(
-        "toy", "Toy", 60, graph.num_edges, 30, 3, server.url, release, canonical(graph).fingerprint
+        "toy",
+        "Toy",
+        "synthetic",
+        60,
+        graph.num_edges,
+        30,
+        3,
+        server.url,
+        release,
+        canonical(graph).fingerprint,
     )
     monkeypatch.setitem(REGISTRY, "toy", dataset)
     return SimpleNamespace(graph=graph, mirror=file.parent.parent, content=content, dataset=dataset)

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import pickle
 import zipfile
 from collections import defaultdict
@@ -16,6 +17,8 @@ import scipy.sparse as sp
 from feddep.datasets import formats
 from feddep.datasets.public_graphs import Release
 from feddep.graph.graph import Graph
+from feddep.graph.partitioners import partition
+from feddep.graph.split import draw
 from feddep.utils.errors import DataError
 from graphs import Payload
 
@@ -85,7 +88,7 @@ def test_content_numbers_classes_as_the_release_does(tmp_path: Path) -> None:
     (tmp_path / "a.content").write_text(
         "31336\t0\t1\t0\tCase_Based\n1061127\t1\t1\t0\tTheory\n35\t0\t0\t0\tCase_Based\n"
     )
-    (tmp_path / "a.cites").write_text("35\t31336\n31336\t35\n35\t35\n")
+    (tmp_path / "a.cites").write_text("35\t31336\n31336 35\n35\t35\n")
     graph = formats.read(tmp_path, release)
     assert graph.features.toarray().tolist() == [[0, 1, 0], [1, 1, 0], [0, 0, 0]]
     assert graph.labels.tolist() == [1, 0, 1]
@@ -127,6 +130,75 @@ def test_twitch_lists_the_features_of_a_node(tmp_path: Path) -> None:
         {"a": ("no", "yes"), "b": ("yes", "no")},
     )
     assert named.labels.tolist() == [1, 0, 1, 1, 0]
+
+
+def test_musae_numbers_classes_by_name(tmp_path: Path) -> None:
+    files = {
+        "edges.csv": "id_1,id_2\n0,0\n1,0\n",
+        "features.json": '{"1": [2, 0], "0": []}',
+        "target.csv": "id,facebook_id,page_name,page_type\n1,70,A,company\n0,5,B,tvshow\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    graph = formats.read(tmp_path, Release("musae", dict.fromkeys(files, ())))
+    assert (graph.labels.tolist(), graph.num_classes, graph.edges().tolist()) == (
+        [1, 0],
+        2,
+        [[0, 1]],
+    )
+    assert graph.features.toarray().tolist() == [[0, 0, 0], [1, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        (("female", "male"), [0, -1, 1, 1, -1]),
+        (("2004", "2005"), [-1, 1, 0, -1, 1]),
+    ],
+)
+def test_friends_without_a_class_stay_in_the_graph_and_in_no_split(
+    tmp_path: Path, classes: Any, labels: list[int]
+) -> None:
+    """One attribute is the class; the others are features with a column for each value at any
+    university, and none may be missing.
+    """
+    # Status, gender, major, second major, dorm, class year, high school.
+    info = np.array(
+        [
+            [1, 1, 70, 0, 9, 2008, 500],
+            [1, 0, 71, 0, 9, 2005, 500],
+            [2, 2, 70, 0, 8, 2004, 501],
+            [1, 2, 70, 0, 9, 0, 500],
+            [1, 0, 70, 0, 9, 2005, 500],
+        ],
+        dtype=np.uint16,
+    )
+    for name, friends, own in (("A", [[0, 1], [1, 0]], info[:2]), ("B", 1 - np.eye(3), info[2:])):
+        network = sp.csc_matrix(np.array(friends, dtype=np.float64))
+        scipy.io.savemat(tmp_path / f"{name}.mat", {"A": network, "local_info": own})
+    release = Release("facebook100", {"A.mat": (), "B.mat": ()}, classes)
+    graph = formats.read(tmp_path, release, {"A": (), "B": ()})
+    assert (graph.labels.tolist(), graph.num_classes) == (labels, 2)
+    assert graph.edges().tolist() == [[0, 1], [2, 3], [2, 4], [3, 4]]
+    varying = np.delete(info, 1 if classes[0] == "female" else 5, axis=1)
+    same = (varying[:, None] == varying).sum(axis=2)
+    assert (graph.features @ graph.features.T).toarray().tolist() == same.tolist()
+    assert graph.num_features == sum(len(set(column)) for column in varying.T.tolist())
+    owners = partition(graph, 2, 0, "given")
+    assert owners.client.tolist() == [0, 0, 1, 1, 1]
+    split = draw(graph, "random", {"train": 0.34, "val": 0.34, "test": 0.32}, 0, owners)
+    used = np.concatenate([split.train, split.val, split.test])
+    assert sorted(used.tolist()) == np.flatnonzero(graph.labels >= 0).tolist()
+
+
+def test_an_airport_is_described_by_its_degree(tmp_path: Path) -> None:
+    (tmp_path / "a.edgelist").write_text("10005 17\n17 10005\n17 17\n23 17\n")
+    (tmp_path / "labels.txt").write_text("node label\n23 3\n10005 1\n17 0\n40 2\n")
+    graph = formats.read(tmp_path, Release("airports", {"a.edgelist": (), "labels.txt": ()}))
+    assert (graph.labels.tolist(), graph.edges().tolist()) == ([0, 3, 2, 1], [[0, 1], [0, 3]])
+    assert (
+        graph.features.toarray().argmax(axis=1).tolist() == graph.degrees.tolist() == [2, 1, 0, 1]
+    )
 
 
 def test_a_paper_of_two_classes_is_of_the_first(tmp_path: Path) -> None:
@@ -195,7 +267,13 @@ def reddit() -> bytes:
     return archive({"reddit_graph.npz": graph.getvalue(), "reddit_data.npz": data})
 
 
-@pytest.mark.parametrize("content", [heterophilous, ogb, reddit])
+def wikics() -> bytes:
+    links = [PAIRS[PAIRS[:, 0] == node, 1].tolist() for node in range(6)]
+    content = {"features": FEATURES.tolist(), "labels": LABELS.tolist(), "links": links}
+    return json.dumps({**content, "test_mask": [True] * 6}).encode()
+
+
+@pytest.mark.parametrize("content", [heterophilous, ogb, reddit, wikics])
 def test_archives_of_one_file(
     content: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

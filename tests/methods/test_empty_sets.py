@@ -2,6 +2,7 @@
 
 import dataclasses
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,14 +86,37 @@ def modes(name: str) -> list[tuple[str, bool]]:
     ]
 
 
+def small(name: str) -> dict[str, Any]:
+    """Parameters of a method with which it is fast."""
+    generators = {"generator_federated_epochs": 1} if name.startswith("fedsage_plus") else {}
+    return known(name, SMALL) | generators
+
+
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("name", registry.built_in())
 def test_it_runs_on_a_client_that_lacks_something(name, case):
     """In one of its modes: another one in the next case."""
     encoder, full_batch = modes(name)[CASES.index(case) % len(modes(name))]
-    small = known(name, SMALL)
-    if name.startswith("fedsage_plus"):
-        small["generator_federated_epochs"] = 1
-    result = run_on(lacking(case, name, encoder, full_batch), name, **small)
+    result = run_on(lacking(case, name, encoder, full_batch), name, **small(name))
     assert np.isfinite(list(result.curve.values())).all()
     assert all(torch.isfinite(weights).all() for weights in result.weights().values())
+
+
+@pytest.mark.parametrize("name", registry.built_in())
+def test_a_node_in_no_set_may_have_another_label_or_none(name):
+    task = lacking("in no set", name, *modes(name)[-1])
+    used = np.concatenate([task.split.train, task.split.val, task.split.test])
+    unused = np.setdiff1d(np.arange(task.graph.num_nodes), used)
+    found = []
+    for label in (-1, 0, 2):
+        labels = task.graph.labels.copy()
+        labels[unused] = label
+        graph = dataclasses.replace(task.graph, labels=labels)
+        found.append(run_on(dataclasses.replace(task, graph=graph), name, **small(name)))
+    without, *others = found
+    for other in others:
+        assert other.curve == without.curve
+        assert other.communication == without.communication
+        assert all(
+            torch.equal(weights, other.weights()[key]) for key, weights in without.weights().items()
+        )

@@ -519,7 +519,7 @@ FURTHER_TABLES = {
     "grid": ["main_effects"],
     "recovery": ["cells", "summary"],
     "tuned": ["choices"],
-    "pooled": ["with_flawed"],
+    "pooled": ["families", "with_flawed"],
 }
 
 
@@ -597,6 +597,28 @@ def test_pooled_runs_are_the_final_ones_of_the_studies() -> None:
     assert math.isnan(sound["low"])
     expected = stats.ttest_1samp([0.01, 0.02, 0.03], 0).confidence_interval()
     assert [every["low"], every["high"]] == pytest.approx([*expected])
+
+
+def test_a_family_of_graphs_has_the_mean_over_methods_on_each_graph() -> None:
+    gains = [
+        ("cora", "fedper", 0.02, 0.0),
+        ("cora", "fedprox", 0.04, 0.0),
+        ("cora", "local", 0.9, 0.0),
+        ("cora", "fedgcn", 0.9, 0.0),
+        ("pubmed,features=raw", "fedper", 0.01, 0.0),
+        ("pubmed,features=raw", "fedprox", 0.9, 0.6),
+        ("citeseer", "fedprox", 0.02, 0.0),
+        ("msacademic", "fedper", 0.5, 0.0),
+        ("amazon_photo", "fedper", 0.5, 1.0),
+    ]
+    columns = ["dataset", "method", "mean_difference", "unfinished"]
+    differences = pd.DataFrame(gains, columns=columns).assign(stalled=0.0)
+    found = pooled.families(differences, {"accuracy": 0.01, "strict": 0.005})
+    assert found[["family", "graphs"]].values.tolist() == [["citation", 3], ["co-author", 1]]
+    assert found["mean_difference"].tolist() == pytest.approx([0.02, 0.5])
+    interval = stats.ttest_1samp([0.03, 0.01, 0.02], 0).confidence_interval()
+    assert found.loc[0, ["low", "high"]].tolist() == pytest.approx([*interval])
+    assert found["verdicts"].tolist() == ["2 undecided", "1 undecided"]
 
 
 def test_a_study_has_the_runs_of_the_studies_that_it_names() -> None:

@@ -4,15 +4,17 @@ studies?
 The study names these, and in ``options.reference`` the method that all are compared with.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
+from feddep.config import variants
 from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
-from feddep.reporting.labels import method_title
+from feddep.reporting.labels import family, graph_family, method_title
 from feddep.reporting.load import Study
 from feddep.reporting.studies import tuned
 
@@ -20,11 +22,19 @@ SHOWS = f"""\
 Each method with the hyperparameters that the studies below chose for it on each graph.
 {statistics.HOW_POOLED}
 """
+FAMILIES = """\
+## By family
+
+*Difference*: the mean over the methods that are not in italics, without Local, and its interval
+over the graphs of a family. *Verdicts*: how many of these methods have each, by these graphs alone.
+A family without a difference that enters verdicts has no line.
+"""
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
     """``table``: a row a method (:func:`feddep.reporting.statistics.on_graphs`); ``with_flawed``:
-    the same with differences most of whose runs stalled or were unfinished.
+    the same with differences most of whose runs stalled or were unfinished; ``families``: a row a
+    family of graphs (:func:`families`).
     """
     searched = {
         seed
@@ -34,18 +44,57 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     final = study.runs[~study.runs["seed"].isin(searched)]
     differences = tuned.compared(study, final)
     every = differences.assign(**dict.fromkeys(statistics.FLAWS, 0.0))
-    return {
+    pooled = {
         name: statistics.on_graphs(of, study.margin).assign(reference=of["reference"].iloc[0])
         for name, of in (("table", differences), ("with_flawed", every))
     }
+    return {**pooled, "families": families(differences, study.margin)}
+
+
+def families(differences: pd.DataFrame, margin: Mapping[str, Any]) -> pd.DataFrame:
+    """Whether the verdict depends on the family of graphs, of the methods without edges across
+    clients, the whole graph or an oracle, and without Local.
+
+    Args:
+        differences: rows of :func:`feddep.reporting.studies.tuned.compared`.
+        margin: that of the configuration.
+
+    Returns:
+        A row a family with a difference that enters verdicts: graphs, their number;
+        mean_difference, low and high, of the mean over methods on each graph; and verdicts, how
+        many methods have each on the graphs of the family
+        (:func:`feddep.reporting.statistics.on_graphs`).
+    """
+    candidates = differences["method"].map(family) == "candidates"
+    judged = (statistics.flaws(differences) == "") & differences["mean_difference"].notna()
+    own = differences[candidates & judged]
+    rows = []
+    for name, of in own.groupby(own["dataset"].map(graph_family)):
+        means = of.groupby(of["dataset"].map(variants.base))["mean_difference"].mean()
+        tested = statistics.tested(means, margin)
+        rows.append(
+            {
+                "family": name,
+                "graphs": len(means),
+                **{key: tested[key] for key in ("mean_difference", "low", "high")},
+                "verdicts": statistics.counted(statistics.on_graphs(of, margin)).partition(": ")[2],
+            }
+        )
+    return pd.DataFrame(rows)
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
-    """Both tables."""
-    sound, every = (md.shown(table, statistics.POOLED, []) for table in tables.values())
+    """The tables."""
+    sound, every = (
+        md.shown(tables[name], statistics.POOLED, []) for name in ("table", "with_flawed")
+    )
+    by_family = md.shown(
+        tables["families"], ["family", "graphs", "mean_difference", "verdicts"], []
+    )
     reference = method_title(tables["table"]["reference"].iloc[0])
     return (
         f"Differences are from {reference}, of {', '.join(study.entry['studies'])}.\n\n{sound}\n"
+        f"{FAMILIES}\n{by_family}\n"
         "## With stalled and unfinished runs\n\nThe same of all runs, those included that enter no "
         f"verdict; for description only.\n\n{every}"
     )
