@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
+from feddep.experiment import plan
 from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
@@ -26,13 +27,12 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     """``table``: a row a method (:func:`feddep.reporting.statistics.on_graphs`); ``with_flawed``:
     the same with differences most of whose runs stalled or were unfinished.
     """
-    searched = {
-        seed
+    final = {
+        run
         for name in study.entry["studies"]
-        for seed in study.config["studies"][name]["search_seeds"]
+        for run in plan.final_runs(study.config, name)[plan.HERE]
     }
-    final = study.runs[~study.runs["seed"].isin(searched)]
-    differences = tuned.compared(study, final)
+    differences = tuned.compared(study, study.runs[[run in final for run in study.plan]])
     every = differences.assign(**dict.fromkeys(statistics.FLAWS, 0.0))
     return {
         name: statistics.on_graphs(of, study.margin).assign(reference=of["reference"].iloc[0])
