@@ -67,12 +67,19 @@ def test_it_is_a_search_and_goes_on(graph_file: Path, monkeypatch: pytest.Monkey
         tuning.compare(config)
     page = tuning.compare(config_of(graph_file))
     stages = plan.stages(config, tuning.STUDY)
-    assert [len(stage) for stage in stages] == [8, 16, 4]
+    assert [len(stage) for stage in stages] == [11, 22, 6]
     assert trained == [run for stage in stages for run in stage]
     folder = graph_file.parent / "out"
     assert (folder / "page.md").read_text() == page
-    assert len(pd.read_csv(folder / "choices.csv")) == 2
-    assert pd.read_csv(folder / "table.csv")["method"].to_list() == ["fedavg", "fedprox"]
+    assert len(pd.read_csv(folder / "choices.csv")) == 3
+    table = pd.read_csv(folder / "table.csv")
+    assert table["method"].to_list() == ["fedavg", "fedprox", "fedavg"]
+    # The reference, tuned again, is compared with itself.
+    assert table["mean_difference"].isna().to_list() == [True, False, False]
+    assert table["configuration"].to_list() == [plan.HERE, plan.HERE, plan.AGAIN]
+    noise = table["mean"][2] - table["mean"][0]
+    assert table["mean_difference"][2] == pytest.approx(noise, abs=1e-5)
+    assert f"{abs(noise):.4f}" in page
 
 
 @pytest.mark.slow
@@ -91,8 +98,8 @@ def test_a_trial_may_diverge_and_what_was_chosen_may_not(
     with pytest.raises(DivergenceError, match="seed1"):
         tuning.compare(config)
     choices = plan.choices(config, tuning.STUDY)
-    assert choices["diverged"].to_list() == [3, 2]
-    assert choices["chosen_setting"].to_list() == ["global", "global"]
+    assert choices["diverged"].to_list() == [3, 2, 3]
+    assert choices["chosen_setting"].to_list() == ["global"] * 3
 
 
 @pytest.mark.slow
@@ -105,7 +112,7 @@ def test_the_command_and_a_method_of_ones_own(graph_file: Path, capsys: pytest.C
     assert cli.main(given) in (0, None)
     assert "Mine" in capsys.readouterr().out
     table = pd.read_csv(folder / "table.csv").set_index("method")
-    assert table.index.to_list() == ["fedavg", "mine"]
+    assert table.index.to_list() == ["fedavg", "mine", "fedavg"]
     assert table["mean"].between(0, 1).all()
 
 

@@ -284,11 +284,15 @@ def _trials(config: Config, study: str) -> Cells:
     for graph, (method, how) in itertools.product(given["datasets"], searched):
         dataset = entries.one(config, "datasets", graph)
         base, fixed = variants.read(method)
-        setting = entries.one(config, "settings", given["setting"])
-        name, changes = variants.read(given["setting"])
         defaults = entries.one(config, "methods", method, dataset)
+        graphs, trained = clients_of(dataset.name), defaults.configured[0]
+        if graphs and CROSS_CLIENT_EDGES in trained.assumes:
+            continue
+        spelled = _setting(given["setting"], graph)
+        setting = entries.one(config, "settings", spelled)
+        name, changes = variants.read(spelled)
         drawn = search.trials(
-            defaults.configured[0],
+            trained,
             _search_space(setting),
             setting.options,
             defaults.options,
@@ -298,7 +302,7 @@ def _trials(config: Config, study: str) -> Cells:
         blocks = [
             {
                 **axes,
-                "clients": [given["clients"]],
+                "clients": [len(graphs) or given["clients"]],
                 "seeds": entry["search_seeds"][:1],
                 "settings": {name: {**changes, **trial.setting}},
                 "datasets": {graph: {}},
@@ -313,6 +317,16 @@ def _trials(config: Config, study: str) -> Cells:
             )
         cell = Cell(graph, method, how)
         found[cell] = [dataclasses.replace(run, trial=True) for run in planned]
+    return found
+
+
+def _setting(given: str | Mapping[str, str], dataset: str) -> str:
+    """The setting of a search on a dataset."""
+    if isinstance(given, str):
+        return given
+    found = given.get(dataset, given.get(entries.DEFAULT))
+    if found is None:
+        raise ConfigError(f"search.setting has none for {dataset}, and no {entries.DEFAULT}")
     return found
 
 

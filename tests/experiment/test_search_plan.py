@@ -256,6 +256,7 @@ def test_a_setting_may_be_spelled(tmp_path: Path):
         ({}, {"trials": 2, "methods": ["fedpub"]}, ["trials is 2", "fedpub", "3"]),
         ({}, {"setting": "quick,learning_rate=0.5"}, ["settings.search", "learning_rate 0.5"]),
         ({}, {"setting": "slow"}, ["slow"]),
+        ({}, {"setting": {"more": "quick"}}, ["mini", "default"]),
         ({}, {"methods": ["fedprox,mu=1"]}, ["methods.0", "fedprox,mu=1"]),
         ({}, {"methods": ["fedprx"]}, ["fedprx", "fedprox"]),
         ({}, {"datasets": ["mimi"]}, ["mimi", "mini"]),
