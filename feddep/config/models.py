@@ -223,7 +223,7 @@ class Search(Parameters):
     datasets: Names
     """its datasets; where there are several, a method is tuned out of the box, too"""
     methods: list[Name] = Field(min_length=1)
-    """its methods; each declares what is tried of its parameters. One that needs edges between
+    """its methods; each declares what is tried of its parameters. One that uses edges between
     clients is left out where each client has a graph of its own"""
     clients: ClientCount = 10
     """number of clients M; a dataset of several graphs, one a client, has as many as graphs"""

@@ -18,7 +18,7 @@ from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.experiment import keys, search
 from feddep.experiment.runs import are_trained, as_owners_choose, load
 from feddep.graph.partitioners import parts_of
-from feddep.methods.method import CROSS_CLIENT_EDGES, Method
+from feddep.methods.method import CROSS_CLIENT_EDGES, ORACLE, Method
 from feddep.training.config import PROTOCOLS, TrainingConfig, check_metric
 from feddep.training.evaluation import is_unfinished
 from feddep.utils import spaces
@@ -286,8 +286,8 @@ def _trials(config: Config, study: str) -> Cells:
         base, fixed = variants.read(method)
         defaults = entries.one(config, "methods", method, dataset)
         graphs, trained = clients_of(dataset.name), defaults.configured[0]
-        if graphs and CROSS_CLIENT_EDGES in trained.assumes:
-            continue
+        if graphs and {CROSS_CLIENT_EDGES, ORACLE} & {*trained.assumes}:
+            continue  # there are no such edges
         spelled = _setting(given["setting"], graph)
         setting = entries.one(config, "settings", spelled)
         name, changes = variants.read(spelled)
