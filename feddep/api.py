@@ -488,6 +488,7 @@ def compare(
         DataError: if there is no such graph, or ``output`` has another comparison.
         PartitionError: if the graph has too few nodes for so many clients.
     """
+    methods = [methods] if isinstance(methods, str) else methods
     names, given = named(methods), dict(parameters or {})
     clients, seeds = (
         None if clients is None else _integer("clients", clients, 1),
@@ -517,25 +518,23 @@ def compare(
         **{"clients": clients, "seeds": seeds, "protocol": protocol, "features": features},
         **{"setting": dict(setting or {}), "partition": partition, "split": split},
     }
-    recorded = {} if defaults else tuning.out_of_the_box(source, protocol)
+    objects = not source or isinstance(partition, Partition) or isinstance(split, Split)
+    if tuned is not None and (output is None or given or objects):
+        raise ConfigError(
+            "tuned needs output, and the graph by its name or path; a search sets parameters "
+            "itself, and draws partitions and splits by its seeds"
+        )
+    recorded = {} if defaults or tuned else tuning.out_of_the_box(source, protocol)
     chosen = {name: recorded[name] for name in names if name in recorded}
     if output is not None:
         what = {"methods": names, "parameters": given, "tuned": tuned, "out_of_the_box": chosen}
         _claim(output, {**asked, **what, "graph": graph.fingerprint}, device, threads)
-    if tuned is not None:
-        objects = isinstance(partition, Partition) or isinstance(split, Split) or not source
-        if output is None or given or objects:
-            raise ConfigError(
-                "tuned needs output, and the graph by its name or path; a search sets parameters "
-                "itself, and draws partitions and splits by its seeds"
-            )
-        files = [str(each) for each in methods if str(each).endswith(".py")]
-        asked |= {"plugins": files, "device": device, "threads": threads}
-        config = tuning.configuration(names, source, output.parent, tuned, **asked)
-        tuning.compare(config)
-        found = tuning.rows(config)
-        write_csv(output, found)
-        return found
+        if tuned is not None:
+            files = [str(each) for each in methods if str(each).endswith(".py")]
+            machine = {"plugins": files, "device": device, "threads": threads}
+            found = tuning.search(names, source, output.parent, tuned, **asked, **machine)
+            write_csv(output, found)
+            return found
     preset = PROTOCOLS[protocol]
     several = public_graphs.clients_of(source)
     how = partition or ("given" if several else "louvain")

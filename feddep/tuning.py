@@ -104,17 +104,18 @@ def compare(config: Config) -> str:
     return str(contents["page.md"])
 
 
-def rows(config: Config) -> pd.DataFrame:
-    """The runs of what was chosen, as :func:`feddep.api.compare` has them."""
-    found = []
-    for configuration, of in plan.final_runs(config, STUDY).items():
+def search(*given: Any, **options: Any) -> pd.DataFrame:
+    """Search and :func:`compare`; arguments are those of :func:`configuration`. Returns the runs of
+    what was chosen, as :func:`feddep.api.compare` has them.
+    """
+    config, found = configuration(*given, **options), []
+    compare(config)
+    for how, of in plan.final_runs(config, STUDY).items():
         recorded = runs.load(config, of)
         told = load.tidy(recorded)
         own = {"owners": told["test"]} if recorded["validation_after"].notna().all() else {}
         frame = recorded[[*_MEASURED, "bytes", "seconds", "stalled"]]
-        found.append(
-            frame.assign(**own, unfinished=told["unfinished"], configuration=configuration)
-        )
+        found.append(frame.assign(**own, unfinished=told["unfinished"], configuration=how))
     return pd.concat(found, ignore_index=True)
 
 
