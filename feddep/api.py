@@ -11,6 +11,7 @@ and number of threads.
 """
 
 import dataclasses
+import json
 import math
 import operator
 import os
@@ -19,9 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import numpy as np
 import pandas as pd
 from torch import Tensor
 
+from feddep import tuning
 from feddep.config import models
 from feddep.config.sentences import checked, show
 from feddep.datasets import parsing, public_graphs, pyg
@@ -31,7 +34,9 @@ from feddep.datasets.own_files import split_of as load_split
 from feddep.datasets.pyg import from_data as from_pyg
 from feddep.datasets.pyg import split_of as split_from_pyg
 from feddep.datasets.synthetic import planted_partition
+from feddep.experiment import keys, plan
 from feddep.experiment.inputs import make_inputs
+from feddep.experiment.provenance import environment
 from feddep.experiment.tasks import build_task, choose_device
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
@@ -40,11 +45,12 @@ from feddep.graph.split import Split, draw
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
 from feddep.training.config import PROTOCOLS, TrainingConfig
-from feddep.training.evaluation import is_after_better
+from feddep.training.evaluation import is_after_better, is_unfinished
 from feddep.training.summary import summary
 from feddep.training.task import Task
 from feddep.utils.csv_files import write_csv
-from feddep.utils.errors import ConfigError, PartitionError, nearest
+from feddep.utils.errors import ConfigError, DataError, PartitionError, nearest
+from feddep.utils.files import read_json, write_json
 from feddep.utils.parameters import Parameters
 from feddep.utils.torch_state import default_state
 
@@ -104,6 +110,8 @@ class Result:
         seconds: time of the training, by the clock; without that of steps before it.
         stalled: whether it is no better than a constant answer, and so no result
             (:class:`feddep.training.task.RunResult`).
+        unfinished: whether more rounds might be better
+            (:func:`feddep.training.evaluation.is_unfinished`).
     """
 
     accuracy: dict[str, float]
@@ -119,6 +127,7 @@ class Result:
     specification: dict[str, Any]
     seconds: float
     stalled: bool
+    unfinished: bool
 
     @property
     def owners(self) -> float:
@@ -146,6 +155,7 @@ class Result:
             "bytes": int(self.communication["bytes"].sum()),
             "seconds": round(self.seconds, 2),
             "stalled": self.stalled,
+            "unfinished": self.unfinished,
         }
         return pd.DataFrame([row])
 
@@ -391,6 +401,10 @@ def run(
         )
         result = found.run(dataclasses.replace(task, on_round=on_round), chosen)
     reported = summary(result)
+    best = reported["best_round"]
+    if "validation_after" in reported:
+        ends = (reported[name]["best"] for name in ("validation", "validation_after"))
+        best = best[int(is_after_better(*ends))]
     return Result(
         accuracy=reported["accuracy"],
         validation=reported["validation"],
@@ -405,6 +419,7 @@ def run(
         specification=specification,
         seconds=result.history.seconds,
         stalled=result.stalled,
+        unfinished=is_unfinished(best, len(reported["curve"]["round"])),
     )
 
 
@@ -414,18 +429,23 @@ def compare(
     clients: int | None = None,
     seeds: int = 3,
     *,
-    partition: str | None = None,
-    split: str | None = None,
+    partition: str | Partition | None = None,
+    split: str | Split | None = None,
     protocol: Literal["global", "field"] = "global",
     setting: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
     features: str = "raw",
+    tuned: int | None = None,
+    defaults: bool = False,
     device: str = "auto",
     threads: int = 1,
     output: Path | None = None,
 ) -> pd.DataFrame:
     """Train methods on the same splits and partitions, for seeds 0, 1, …, which draw them and the
     initial weights.
+
+    A method for which a search of this protocol is recorded in the folder ``results`` has what that
+    chose on other graphs, out of the box.
 
     Args:
         methods: of :func:`methods`, or Python files with methods of one's own.
@@ -435,31 +455,40 @@ def compare(
         seeds: number of repetitions.
         partition: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; or ``given``,
             as the data say; by default ``given`` for a dataset that is several graphs, one a
-            client, else ``louvain``.
+            client, else ``louvain``. Or a partition, the same for all seeds.
         split: ``random`` (the default), ``class_balanced`` or ``within_clients``; or ``masks``, in
-            these files, of several a set the next with each seed.
+            these files, of several a set the next with each seed. Or a split, the same for all
+            seeds.
         protocol: ``global``: 60/20/20, one model tested on the global graph; ``field``: what most
             papers share (:data:`feddep.training.config.FIELD`), 20/40/40 within clients, each
             client's model tested on its own subgraph.
         setting: as in :func:`run`, where it differs from the protocol's.
         parameters: of the methods that have them, where they differ from their defaults.
         features: as in :func:`run`.
+        tuned: choose the hyperparameters of each method among so many trials first, as a study with
+            a ``search`` does, in the folder of ``output``, where page and tables are then; the same
+            call goes on where it stopped.
+        defaults: give every method the protocol's setting and its own defaults.
         device: as in :func:`run`.
         threads: as in :func:`run`.
-        output: a CSV file that has the rows of all finished runs after each.
+        output: a CSV file that has the rows of all finished runs after each; beside it a JSON file
+            says what they are of, and with what they were made.
 
     Returns:
         A row a method and seed: ``method``, ``seed``; accuracies at the round best on validation:
         ``test`` on the global graph, ``local_before``, ``local_after`` (:class:`Result`) and
         ``validation``; in the field also ``owners``, that of the two by which owners would
-        classify; ``bytes``; ``seconds``; ``stalled``; ``train_nodes`` and ``test_nodes``, their
-        numbers.
+        classify; ``bytes``; ``seconds``; ``stalled``; ``unfinished``; ``configuration``, how its
+        hyperparameters were chosen; and, where no search was made, ``train_nodes`` and
+        ``test_nodes``, their numbers.
 
     Raises:
-        ConfigError: as :func:`run`, or if no method has one of the parameters.
-        DataError: if there is no such graph.
+        ConfigError: as :func:`run`, or if no method has one of the parameters, or ``tuned`` is
+            given without ``output``, or with what a search cannot have.
+        DataError: if there is no such graph, or ``output`` has another comparison.
         PartitionError: if the graph has too few nodes for so many clients.
     """
+    methods = [methods] if isinstance(methods, str) else methods
     names, given = named(methods), dict(parameters or {})
     clients, seeds = (
         None if clients is None else _integer("clients", clients, 1),
@@ -476,26 +505,59 @@ def compare(
     if protocol not in PROTOCOLS:
         raise ConfigError(f"protocol is {show(protocol)}; allowed: {', '.join(PROTOCOLS)}")
     graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
-    path = graph if isinstance(graph, str) and graph not in public_graphs.REGISTRY else None
+    source = graph if isinstance(graph, str) else ""
+    path = source if source not in public_graphs.REGISTRY else None
     if path and not os.path.exists(path):
         raise ConfigError(
             f"graph is {path}, which is no file, no folder and no public dataset; "
             f"{nearest(path, public_graphs.REGISTRY)}"
         )
-    several = isinstance(graph, str) and public_graphs.clients_of(graph)
-    how = partition or ("given" if several else "louvain")
     if isinstance(graph, str):
         graph = load_graph(graph) if path else load_dataset(graph)
+    asked: dict[str, Any] = {
+        **{"clients": clients, "seeds": seeds, "protocol": protocol, "features": features},
+        **{"setting": dict(setting or {}), "partition": partition, "split": split},
+    }
+    objects = not source or isinstance(partition, Partition) or isinstance(split, Split)
+    if tuned is not None and (output is None or given or objects):
+        raise ConfigError(
+            "tuned needs output, and the graph by its name or path; a search sets parameters "
+            "itself, and draws partitions and splits by its seeds"
+        )
+    recorded = {} if defaults or tuned else tuning.out_of_the_box(source, protocol)
+    chosen = {name: recorded[name] for name in names if name in recorded}
+    if output is not None:
+        what = {"methods": names, "parameters": given, "tuned": tuned, "out_of_the_box": chosen}
+        _claim(output, {**asked, **what, "graph": graph.fingerprint}, device, threads)
+        if tuned is not None:
+            files = [str(each) for each in methods if str(each).endswith(".py")]
+            machine = {"plugins": files, "device": device, "threads": threads}
+            found = tuning.search(names, source, output.parent, tuned, **asked, **machine)
+            write_csv(output, found)
+            return found
     preset = PROTOCOLS[protocol]
-    setting = {**preset["setting"], **(setting or {})}
-    division = _checked(models.PartitionOptions, {"method": how}, "partition")
+    several = public_graphs.clients_of(source)
+    how = partition or ("given" if several else "louvain")
+    division = (
+        partition
+        if isinstance(partition, Partition)
+        else _checked(models.PartitionOptions, {"method": how}, "partition")
+    )
     if clients is None and how != "given":
         clients = preset["clients"]
-    chosen = {**preset["split"], **({"method": split} if split else {})}
-    shares = _checked(models.SplitOptions, chosen, "split")
+    shares = (
+        split.checked(graph)
+        if isinstance(split, Split)
+        else _checked(
+            models.SplitOptions,
+            {**preset["split"], **({"method": split} if split else {})},
+            "split",
+        )
+    )
+    setting = {**preset["setting"], **(setting or {})}
     partitioned = (
         setting.get("evaluation") == "owners"
-        or shares.method == "within_clients"
+        or getattr(shares, "method", "") == "within_clients"
         or any(registry.find(name).partitioned for name in names)
     )
     rows = []
@@ -503,22 +565,53 @@ def compare(
         _, nodes, owners = make_inputs(
             graph, shares, division if partitioned else None, clients, seed, path
         )
+        sizes = {"train_nodes": len(nodes.train), "test_nodes": len(nodes.test)}
         for name in names:
             own = {key: value for key, value in given.items() if key in known[name]}
-            what: dict[str, Any] = {
-                "setting": setting,
-                "parameters": own,
-                "features": features,
-                "device": device,
-                "threads": threads,
-            }
-            sizes = {"train_nodes": len(nodes.train), "test_nodes": len(nodes.test)}
-            rows.append(
-                run(name, graph, nodes, owners, seed=seed, **what).to_frame().assign(**sizes)
+            changes, tried = chosen.get(name, ({}, {}))
+            result = run(
+                name,
+                graph,
+                nodes,
+                owners,
+                setting={**setting, **changes, **asked["setting"]},
+                parameters={**tried, **own},
+                features=features,
+                seed=seed,
+                device=device,
+                threads=threads,
             )
+            configuration = plan.ELSEWHERE if name in chosen else tuning.DEFAULTS
+            rows.append(result.to_frame().assign(**sizes, configuration=configuration))
             if output is not None:
                 write_csv(output, pd.concat(rows, ignore_index=True))
     return pd.concat(rows, ignore_index=True)
+
+
+def _claim(output: Path, asked: Mapping[str, Any], device: str, threads: int) -> None:
+    """Write beside a file what its comparison is, and with what it is made.
+
+    Raises:
+        DataError: if the file is of another one.
+    """
+    beside, made = (
+        output.with_suffix(".provenance.json"),
+        json.loads(json.dumps(asked, default=_plain)),
+    )
+    if output.exists() and not (beside.exists() and read_json(beside)["comparison"] == made):
+        raise DataError(
+            f"{output} is there, and of another comparison; name another place, or delete it"
+        )
+    write_json(beside, {"comparison": made, **environment(choose_device(device), threads)})
+
+
+def _plain(value: Any) -> Any:
+    """An argument that JSON does not have: a number of NumPy or PyTorch, or a digest of nodes."""
+    if isinstance(value, Partition):
+        return keys.digest({"client": value.client.tolist(), "node": value.node.tolist()})
+    if isinstance(value, Split):
+        return keys.digest({name: np.asarray(of).tolist() for name, of in vars(value).items()})
+    return value.item()
 
 
 def named(methods: Sequence[str]) -> list[str]:

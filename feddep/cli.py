@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -163,6 +164,12 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         "goes on where it stopped",
     )
     parser.add_argument(
+        "--defaults",
+        action="store_true",
+        help="the protocol's setting, as papers share it, for all methods; without it, a method "
+        "has what a recorded search (results/) chose on other graphs",
+    )
+    parser.add_argument(
         "--output",
         type=Path,
         default=Path("comparison"),
@@ -176,7 +183,7 @@ def _run(given: argparse.Namespace) -> None:
 
     if given.output:
         check_replaceable(given.output, map(Path, (given.graph, given.method)))
-    found = _trained(given, [given.method], given.output)
+    found = _trained(given, [given.method], given.output, defaults=True)
     if given.output:
         with atomic_path(given.output) as scratch:
             found.to_csv(scratch, index=False)
@@ -184,45 +191,23 @@ def _run(given: argparse.Namespace) -> None:
 
 
 def _compare(given: argparse.Namespace) -> None:
-    from feddep import comparison
+    from feddep import comparison, tuning
 
     if given.output.exists() and not given.output.is_dir():
         raise DataError(f"{given.output} is no folder; a comparison is written to a folder")
-    if given.tuned is None:
-        runs = _trained(given, given.methods, given.output / "runs.csv")
-        print(comparison.write_comparison(runs, given.output))
+    options = {"tuned": given.tuned, "defaults": given.defaults}
+    runs = _trained(given, given.methods, given.output / "runs.csv", **options)
+    if given.tuned is not None:
+        print((given.output / "page.md").read_text(encoding="utf-8"))
     else:
-        print(_tuned(given))
+        divided = given.partition or given.split
+        note = tuning.recorded_reference(given.graph, given.protocol, given.clients)
+        print(comparison.write_comparison(runs, given.output, "" if divided else note))
     print(f"table and figure are in {given.output}")
 
 
-def _tuned(given: argparse.Namespace) -> str:
-    from feddep import api, tuning
-
-    if given.parameter:
-        raise ConfigError("--parameter and --tuned are both given; a search sets parameters itself")
-    files = [*given.plugin, *(each for each in given.methods if each.endswith(".py"))]
-    config = tuning.configuration(
-        api.named(given.methods),
-        given.graph,
-        given.output,
-        given.tuned,
-        clients=given.clients,
-        seeds=given.seeds,
-        partition=given.partition,
-        split=given.split,
-        protocol=given.protocol,
-        setting=key_values(given.set),
-        features=given.features,
-        plugins=files,
-        device=given.device,
-        threads=given.threads,
-    )
-    return tuning.compare(config)
-
-
 def _trained(
-    given: argparse.Namespace, methods: Sequence[str], output: Path | None
+    given: argparse.Namespace, methods: Sequence[str], output: Path | None, **options: Any
 ) -> "pd.DataFrame":  # type: ignore[name-defined] # noqa: F821
     from feddep import api
 
@@ -242,6 +227,7 @@ def _trained(
         device=given.device,
         threads=given.threads,
         output=output,
+        **options,
     )
 
 

@@ -12,6 +12,7 @@ from feddep.reporting import drawing, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
 from feddep.reporting.output import write
+from feddep.reporting.statistics import FLAWS
 
 ACCURACIES = {
     "test": "global",
@@ -24,7 +25,8 @@ _NOTES = f"""\
 Accuracies of the test nodes at the round best on validation nodes, mean ± sample
 standard deviation over seeds: on the global graph, and locally, each node classified by its owner,
 before and after the local steps of a round; *owners*: that of the two which is better on validation
-nodes.  Differences are of the owners' accuracy where there is one, else of the global one.
+nodes.  *Out of the box*: the hyperparameters that a recorded search chose on other graphs.
+Differences are of the owners' accuracy where there is one, else of the global one.
 {statistics.HOW_JUDGED}
 """
 
@@ -40,11 +42,16 @@ def table(runs: pd.DataFrame) -> str:
             str(len(rows)),
             *(_spread(rows[column]) for column in shown),
             f"{rows['bytes'].mean() / 1e6:.3g}",
-            "all" if (stalled := int(rows["stalled"].sum())) == len(rows) else str(stalled or ""),
+            *(_counted(rows[flaw]) for flaw in FLAWS),
+            " and ".join(rows["configuration"].unique()),
         ]
         for name, rows in runs.groupby("method", sort=False)
     ]
-    return md.table(["", "seeds", *shown.values(), "MB", "stalled"], lines)
+    return md.table(["", "seeds", *shown.values(), "MB", *FLAWS, "configuration"], lines)
+
+
+def _counted(flawed: pd.Series) -> str:
+    return "all" if flawed.all() else str(flawed.sum() or "")
 
 
 def paired(runs: pd.DataFrame) -> pd.DataFrame:
@@ -57,11 +64,9 @@ def paired(runs: pd.DataFrame) -> pd.DataFrame:
         runs["method"] == runs["method"].iloc[0],
         runs["owners" if "owners" in runs else "test"],
     )
-    runs = runs.assign(setting="", dataset="", clients=1, unfinished=False, test=test)
+    runs = runs.assign(setting="", dataset="", clients=1, test=test)
     found = statistics.compare(runs[~first], runs[first], Margin().model_dump())
-    return found.assign(reference=runs["method"].iloc[0]).drop(
-        columns=[*statistics.PLACE, "unfinished"]
-    )
+    return found.assign(reference=runs["method"].iloc[0]).drop(columns=statistics.PLACE)
 
 
 def figure(runs: pd.DataFrame) -> Figure:
@@ -93,13 +98,14 @@ def figure(runs: pd.DataFrame) -> Figure:
     return drawn
 
 
-def write_comparison(runs: pd.DataFrame, folder: Path) -> str:
-    """Write ``runs.csv``, ``differences.csv``, ``page.md`` and then the figure to a folder; returns
-    the page.
+def write_comparison(runs: pd.DataFrame, folder: Path, note: str = "") -> str:
+    """Write ``runs.csv``, ``differences.csv``, ``page.md`` with a note, and then the figure to a
+    folder; returns the page.
     """
     found = paired(runs)
     differences = md.shown(found, ["method", "reference", "seeds", *statistics.SHOWN], [])
-    page = f"# Comparison\n\n{_NOTES}\n{table(runs)}\n\n{differences}\n\n![Accuracy](figure.svg)\n"
+    parts = ["# Comparison", _NOTES, table(runs), note, differences, "![Accuracy](figure.svg)"]
+    page = "\n\n".join(part.strip() for part in parts if part) + "\n"
     write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page})
     write(folder, {"figure": figure(runs)})
     return page

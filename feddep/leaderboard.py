@@ -9,6 +9,7 @@ import dataclasses
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import torch
@@ -60,7 +61,7 @@ def ranked(
         raise ConfigError(
             f"studies.{study} is no study of tuned methods; there are {', '.join(names)}"
         )
-    given = config["studies"][study]
+    given: dict[str, Any] = config["studies"][study]
     planned = plan.study_runs(config, study)
     names = list(dict.fromkeys(run.dataset.name for run in planned))
     if dataset not in names:
@@ -71,11 +72,13 @@ def ranked(
         raise ConfigError(f"{entry.name} is in studies.{study} already")
     if given["search"]:
         alone = {**given["search"], "datasets": [dataset], "methods": [method]}
-        changed = {**config["studies"], study: {**given, "search": alone}}
+        options = {"reference": given["search"]["methods"][0], **given["options"]}
+        changed = {**config["studies"], study: {**given, "search": alone, "options": options}}
         own, chosen = search(Config({**config, "studies": changed}), study, folder)
     else:
         own, chosen = _as_baseline(config, planned, entry, given["search_seeds"], folder)
-    final = [run for run in planned if run.seed not in given["search_seeds"]] + own
+    final = plan.final_runs(config, study)[plan.HERE]
+    final = [run for run in final if run.dataset.name == dataset] + own
     found = load.assemble(config, study, final, runs.load(config, final))
     table = tuned.compared(found, found.runs)
     table = table.sort_values("mean", ascending=False, kind="stable")
@@ -85,8 +88,8 @@ def ranked(
 
 
 def search(config: Config, study: str, folder: Path) -> tuple[list[Run], str]:
-    """Train the trials of a search and what it chooses; returns the runs of the latter, and in
-    sentences what they are of.
+    """Train the trials of a search and what it chooses; returns the runs of what it chose for each
+    method on this graph, and in sentences what they are of.
 
     Raises:
         DivergenceError: if what was chosen diverges.
@@ -100,7 +103,7 @@ def search(config: Config, study: str, folder: Path) -> tuple[list[Run], str]:
         f"{row['chosen_setting']}, {row['chosen_method']}."
         for row in plan.choices(config, study).to_dict("records")
     ]
-    return wanted, " ".join(chosen)
+    return plan.final_runs(config, study)[plan.HERE], " ".join(chosen)
 
 
 def _as_baseline(
@@ -154,4 +157,4 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
 def page(chosen: str, table: pd.DataFrame) -> str:
     """The rows as Markdown."""
     columns = ["clients", "method", "mean", *statistics.SHOWN, "bytes", "seconds"]
-    return f"{chosen}\n\n{md.shown(table, columns, [])}"
+    return md.explained(f"{chosen}\n\n{md.shown(table, columns, [])}")

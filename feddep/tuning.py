@@ -1,22 +1,32 @@
-"""``feddep compare --tuned``: methods compared, each with hyperparameters of its own, which the
-search of a study chooses.
+"""Methods compared, each with hyperparameters of its own: those that a search of these chooses, or
+those that a recorded search chose on other graphs.
 
-Runs are kept in the folder of the comparison, so that the same command goes on where it stopped.
+Runs of a search are kept in the folder of the comparison, so that the same command goes on where it
+stopped.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from feddep import leaderboard
+from feddep.config import variants
 from feddep.config.loading import Config, validate
 from feddep.datasets.public_graphs import REGISTRY, clients_of
-from feddep.experiment import plan
-from feddep.reporting import output, studies
+from feddep.experiment import plan, runs
+from feddep.reporting import load, output, studies
+from feddep.reporting.labels import method_title
 from feddep.training.config import PROTOCOLS
 
 STUDY = "comparison"
 """The study of a comparison, in a configuration of its own."""
+RESULTS = Path("results")
+"""Where recorded searches are, in the working folder."""
+DEFAULTS = "defaults"
+"""The configuration of a method that no search chose."""
+_MEASURED = ["method", "seed", "test", "local_before", "local_after", "validation"]
 
 
 def configuration(
@@ -92,3 +102,64 @@ def compare(config: Config) -> str:
     contents = studies.contents(config, STUDY)
     output.write(folder, {**contents, "choices.csv": plan.choices(config, STUDY)})
     return str(contents["page.md"])
+
+
+def search(*given: Any, **options: Any) -> pd.DataFrame:
+    """Search and :func:`compare`; arguments are those of :func:`configuration`. Returns the runs of
+    what was chosen, as :func:`feddep.api.compare` has them.
+    """
+    config, found = configuration(*given, **options), []
+    compare(config)
+    for how, of in plan.final_runs(config, STUDY).items():
+        recorded = runs.load(config, of)
+        told = load.tidy(recorded)
+        own = {"owners": told["test"]} if recorded["validation_after"].notna().all() else {}
+        frame = recorded[[*_MEASURED, "bytes", "seconds", "stalled"]]
+        found.append(frame.assign(**own, unfinished=told["unfinished"], configuration=how))
+    return pd.concat(found, ignore_index=True)
+
+
+def out_of_the_box(graph: str, protocol: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """What recorded searches with a protocol chose for each method on all graphs but this: what it
+    changes of the setting, and of the parameters.
+    """
+    found = {}
+    for file in sorted(RESULTS.glob("*/choices.csv")):
+        table = pd.read_csv(file, keep_default_na=False)
+        if "configuration" not in table:
+            continue
+        table = table[
+            (table["configuration"] == plan.ELSEWHERE)
+            & (table["chosen_setting"].map(variants.base) == protocol)
+        ]
+        names = table["dataset"].map(variants.base)
+        for row in table[names == (graph if graph in {*names} else "")].to_dict("records"):
+            (_, setting), (name, parameters) = (
+                variants.read(row[f"chosen_{part}"]) for part in ("setting", "method")
+            )
+            found[name] = setting, parameters
+    return found
+
+
+def recorded_reference(graph: str, protocol: str, clients: int | None) -> str:
+    """In a sentence, how accurate the reference of recorded tuned methods is on a graph, divided as
+    the protocol has it; empty where there is none.
+    """
+    preset = PROTOCOLS[protocol]
+    division = {
+        "split" if key == "method" else f"split_{key}": value
+        for key, value in preset["split"].items()
+    }
+    place = variants.format_name(graph, division)
+    for file in sorted(RESULTS.glob("*/choices.csv")):
+        protocols = pd.read_csv(file)["chosen_setting"].map(variants.base)
+        table = pd.read_csv(file.with_name("table.csv"))
+        here = table[
+            (table["dataset"] == place)
+            & (table["clients"] == (clients or preset["clients"]))
+            & (table["method"] == table["reference"])
+        ]
+        if len(here) and (protocols == protocol).all():
+            title, mean = method_title(here["method"].iloc[0]), here["mean"].iloc[0]
+            return f"{title} tuned here: {mean:.3f} (recorded, {file.parent})."
+    return ""

@@ -251,6 +251,18 @@ def test_a_split_within_clients_is_that_of_the_clients(graph: api.Graph, partiti
     assert table["test"].iloc[0] == by_hand.accuracy["best"]
 
 
+def test_a_comparison_takes_a_split_and_a_partition(
+    graph: api.Graph, split: api.Split, partition: api.Partition
+):
+    table = api.compare("local", graph, seeds=2, split=split, partition=partition, setting=SETTING)
+    by_hand = [api.run("local", graph, split, partition, setting=SETTING, seed=k) for k in (0, 1)]
+    assert table["test"].to_list() == [result.accuracy["best"] for result in by_hand]
+    assert table["unfinished"].to_list() == [result.unfinished for result in by_hand]
+    own = api.compare("local", graph, seeds=1, partition=partition, setting=SETTING)
+    drawn = api.run("local", graph, api.split(graph), partition, setting=SETTING)
+    assert own["test"].item() == drawn.accuracy["best"]
+
+
 @pytest.mark.parametrize(
     "wrong", ["3", 1.5, True, -1, 2**63, None, torch.tensor(1.0), np.array([1])]
 )

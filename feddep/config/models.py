@@ -216,20 +216,22 @@ class Search(Parameters):
     trials.
     """
 
-    setting: Text
+    setting: Text | dict[Text, Text]
     """the setting, with its own values among the trials; the protocol of its name says what else
-    is tried (`PROTOCOLS` in `feddep/training/config.py`)"""
+    is tried (`PROTOCOLS` in `feddep/training/config.py`). It may have a value for each dataset, and
+    one for the others: `{minesweeper: "field,metric=roc_auc", default: field}`"""
     datasets: Names
-    """its datasets"""
+    """its datasets; where there are several, a method is tuned out of the box, too"""
     methods: list[Name] = Field(min_length=1)
-    """its methods; each declares what is tried of its parameters"""
+    """its methods; each declares what is tried of its parameters. One that uses edges between
+    clients is left out where each client has a graph of its own"""
     clients: ClientCount = 10
-    """number of clients M"""
+    """number of clients M; a dataset of several graphs, one a client, has as many as graphs"""
     trials: Annotated[int, Field(ge=2, le=10**4)] = 16
     """trials a method and dataset; the values without a search, those that its authors publish, and
     those with which it is FedAvg are always among them"""
     seed: Seed = 0
-    """seed of the draw of trials"""
+    """seed of the draw of trials; the reference's second search has the next one"""
     seeds: Seeds | None = None
     """seeds of the runs of what was chosen, of which none is in `search_seeds`; `null`: the key
     `seeds`"""

@@ -71,18 +71,24 @@ def split_nodes(
 
 def make_inputs(
     graph: Graph,
-    split: SplitOptions,
-    partition: PartitionOptions | None,
+    split: SplitOptions | Split,
+    partition: PartitionOptions | Partition | None,
     clients: int | None,
     seed: int,
     path: str | None = None,
 ) -> Inputs:
     """A graph with a split and, unless that is None, a partition, as :func:`inputs` makes them of a
-    run with these options.
+    run with these options, or as they are given.
     """
-    options = {"clients": clients, **partition.in_key()} if partition else None
-    specification = keys.specification(dataset={}, split=split, partition=options, seed=seed)
-    return inputs(specification, graph, path)
+    options = None
+    if isinstance(partition, PartitionOptions):
+        options = {"clients": clients, **partition.in_key()}
+    shares = SplitOptions() if isinstance(split, Split) else split
+    specification = keys.specification(dataset={}, split=shares, partition=options, seed=seed)
+    owners = partition if isinstance(partition, Partition) else divide(specification, graph)
+    if isinstance(split, Split):
+        return graph, split, owners
+    return graph, split_nodes(specification, graph, path, owners), owners
 
 
 def inputs(specification: Mapping[str, Any], graph: Graph, path: str | None = None) -> Inputs:

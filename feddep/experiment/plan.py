@@ -2,10 +2,11 @@
 
 import dataclasses
 import itertools
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -15,13 +16,21 @@ from feddep.config.loading import STUDIES, Config, block_datasets, main_tables
 from feddep.config.models import Dataset, PartitionOptions, SplitOptions
 from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.experiment import keys, search
-from feddep.experiment.runs import are_trained, load
+from feddep.experiment.runs import are_trained, as_owners_choose, load
 from feddep.graph.partitioners import parts_of
-from feddep.methods.method import CROSS_CLIENT_EDGES, Method
+from feddep.methods.method import CROSS_CLIENT_EDGES, ORACLE, Method
 from feddep.training.config import PROTOCOLS, TrainingConfig, check_metric
+from feddep.training.evaluation import is_unfinished
 from feddep.utils import spaces
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
+
+HERE, AGAIN, ELSEWHERE = CONFIGURATIONS = "tuned here", "tuned again", "out of the box"
+"""How what a search chose was found: on this graph; of the reference once more, by other trials, so
+that the difference is the noise of tuning; on all other graphs.
+"""
+MOST_ROUNDS = 300
+"""Most rounds that a search adds to (:func:`_longer`)."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,7 @@ class Run:
         method: the method with its parameters on that graph.
         seed: determines split, partition, initial weights and every draw.
         data: fingerprint of the graph (:func:`feddep.experiment.keys.data_fingerprint`).
-        trial: whether a search chooses by it, so that a divergence is a result.
+        trial: whether a divergence is a result, as of what a search tries.
     """
 
     setting: Entry
@@ -157,51 +166,70 @@ def stages(config: Config, study: str) -> list[list[Run]]:
     entry = config["studies"][study]
     if not entry["search"]:
         return [_block_runs(config, study)]
-    known = [list(itertools.chain(*_trials(config, study).values()))]
+    known = [_each_once(_trials(config, study))]
     if are_trained(config, known[0]):
-        best = list(itertools.chain(*_finalists(config, study).values()))
+        best = _each_once(_finalists(config, study))
         known.append(_on_seeds(best, entry["search_seeds"][1:]))
         if are_trained(config, known[1]):
-            best = [trial for trial, *_ in _chosen(config, study).values()]
-            final = [dataclasses.replace(run, trial=False) for run in best]
-            known.append(_on_seeds(final, entry["search"]["seeds"] or config["seeds"]))
+            known.append(_each_once(final_runs(config, study)))
     return known
 
 
+def _each_once(cells: Mapping[Any, Iterable[Run]]) -> list[Run]:
+    return list(dict.fromkeys(itertools.chain(*cells.values())))
+
+
+def final_runs(config: Config, study: str) -> dict[str, list[Run]]:
+    """The runs of a study that its tables compare, by :data:`CONFIGURATIONS`: of what its search
+    chose, whose finalists must be trained, or all but those of ``search_seeds``.
+    """
+    entry = config["studies"][study]
+    if not entry["search"]:
+        searched = entry["search_seeds"] or ()
+        return {HERE: [run for run in study_runs(config, study) if run.seed not in searched]}
+    seeds, found = entry["search"]["seeds"] or config["seeds"], dict[str, list[Run]]()
+    for cell, of in _chosen(config, study).items():
+        # What was chosen on other graphs may diverge on this one.
+        run = dataclasses.replace(of.run, trial=cell.configuration == ELSEWHERE)
+        if cell.dataset:
+            found.setdefault(cell.configuration, []).extend(_on_seeds([run], seeds))
+    return found
+
+
 def choices(config: Config, study: str) -> pd.DataFrame:
-    """What a search chose: a row a dataset and method.
+    """What a search chose: a row a dataset, method and configuration.
 
     Returns:
-        trials, their number; of these on the first seed stalled and diverged, which counts as
-        stalled; the chosen_setting and chosen_method as they are spelled; validation, the mean over
-        the search's seeds; median_validation, that of all trials on the first seed; the setting and
-        method of the runner_up; lead, how much better the mean is than the runner-up's; ties, how
-        many other finalists have the same mean; edge, the names whose chosen values are in the
-        first or last 5 % of their range.
+        dataset; method; configuration, of :data:`CONFIGURATIONS`; trials, their number; of their
+        runs that all trials have stalled and diverged, which counts as stalled; the chosen_setting,
+        with the rounds of the final runs, and chosen_method as they are spelled; validation, the
+        mean over the runs that decide, and median_validation, that of all trials on the runs that
+        all have; the setting and method of the runner_up; lead, how much better the mean is than
+        the runner-up's; ties, how many others have the same mean; edge, the names whose chosen
+        values are in the first or last 5 % of their range.
     """
-    cells, rows = _trials(config, study), []
-    of_all = load(config, list(itertools.chain(*cells.values()))).set_index("key")
-    of_all["validation"] = of_all[["validation", "validation_after"]].max(axis=1)
-    for (dataset, method), (chosen, runner_up, choice) in _chosen(config, study).items():
-        trials = of_all.loc[[run.key for run in cells[dataset, method]]]
-        edge = spaces.at_edge(_search_space(config, study), chosen.setting.options)
-        found, *_ = chosen.method.configured
-        edge += spaces.at_edge(found.search, chosen.method.options)
+    cells, rows = _chosen(config, study), []
+    measured = _measured(config, itertools.chain(*_trials(config, study).values()))
+    for cell, of in cells.items():
+        runs = measured.loc[[run.key for runs in of.tried for run in runs]]
+        means = runs["validation"].to_numpy().reshape(len(of.tried), -1).mean(axis=1)
+        edge = spaces.at_edge(_search_space(of.run.setting), of.run.setting.options)
+        found, *_ = of.run.method.configured
+        edge += spaces.at_edge(found.search, of.run.method.options)
         rows.append(
             {
-                "dataset": dataset,
-                "method": method,
-                "trials": len(trials),
-                "stalled": int(trials["stalled"].sum()),
-                "diverged": int(trials["validation"].isna().sum()),
-                "chosen_setting": chosen.setting.label,
-                "chosen_method": chosen.method.label,
-                "validation": choice.validation,
-                "median_validation": trials["validation"].median(),
-                "runner_up_setting": runner_up.setting.label,
-                "runner_up_method": runner_up.method.label,
-                "lead": choice.lead,
-                "ties": choice.ties,
+                **cell._asdict(),
+                "trials": len(of.tried),
+                "stalled": int(runs["stalled"].sum()),
+                "diverged": int(runs["validation"].isna().sum()),
+                "chosen_setting": of.run.setting.label,
+                "chosen_method": of.run.method.label,
+                "validation": of.choice.validation,
+                "median_validation": pd.Series(means).median(),
+                "runner_up_setting": of.runner_up.setting.label,
+                "runner_up_method": of.runner_up.method.label,
+                "lead": of.choice.lead,
+                "ties": of.choice.ties,
                 "edge": " ".join(edge),
             }
         )
@@ -213,8 +241,33 @@ def _block_runs(config: Config, study: str) -> list[Run]:
     return _runs_of(config, config["studies"][study]["runs"])
 
 
-Cells = dict[tuple[str, str], list[Run]]
-"""Trials by dataset and method."""
+class Cell(NamedTuple):
+    """A method on a dataset, and how it is searched, one of :data:`CONFIGURATIONS`."""
+
+    dataset: str
+    method: str
+    configuration: str
+
+
+Cells = dict[Cell, list[Run]]
+"""Trials; those of a method have the same places on all datasets."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A trial that was chosen.
+
+    Attributes:
+        run: on the first seed, with the rounds of the final runs.
+        runner_up: that of the second best.
+        choice: their places and validation.
+        tried: of each trial the runs on the first seed, on this dataset or on the others.
+    """
+
+    run: Run
+    runner_up: Run
+    choice: search.Choice
+    tried: Sequence[Sequence[Run]]
 
 
 @cache
@@ -222,26 +275,35 @@ def _trials(config: Config, study: str) -> Cells:
     """The trials of a search on its first seed."""
     entry = config["studies"][study]
     given = entry["search"]
+    reference = entry["options"].get("reference", given["methods"][0])
     axes = {axis: given[axis] for axis in ("splits", "partitions") if axis in given}
-    common = {**axes, "clients": [given["clients"]], "seeds": entry["search_seeds"][:1]}
-    name, changes = variants.read(given["setting"])
-    space, setting = _search_space(config, study), entries.one(config, "settings", given["setting"])
+    searched = [(method, HERE) for method in given["methods"]]
+    if reference in given["methods"]:
+        searched.append((reference, AGAIN))
     found: Cells = {}
-    for graph, method in itertools.product(given["datasets"], given["methods"]):
+    for graph, (method, how) in itertools.product(given["datasets"], searched):
         dataset = entries.one(config, "datasets", graph)
         base, fixed = variants.read(method)
         defaults = entries.one(config, "methods", method, dataset)
+        graphs, trained = clients_of(dataset.name), defaults.configured[0]
+        if graphs and {CROSS_CLIENT_EDGES, ORACLE} & {*trained.assumes}:
+            continue  # there are no such edges
+        spelled = _setting(given["setting"], graph)
+        setting = entries.one(config, "settings", spelled)
+        name, changes = variants.read(spelled)
         drawn = search.trials(
-            defaults.configured[0],
-            space,
+            trained,
+            _search_space(setting),
             setting.options,
             defaults.options,
             number=given["trials"],
-            seed=given["seed"],
+            seed=given["seed"] + (how == AGAIN),
         )
         blocks = [
             {
-                **common,
+                **axes,
+                "clients": [len(graphs) or given["clients"]],
+                "seeds": entry["search_seeds"][:1],
                 "settings": {name: {**changes, **trial.setting}},
                 "datasets": {graph: {}},
                 "methods": {base: {**fixed, **trial.parameters}},
@@ -253,14 +315,24 @@ def _trials(config: Config, study: str) -> Cells:
             raise ConfigError(
                 f"studies.{study}.search has several splits or partitions; one of each is allowed"
             )
-        found[graph, method] = [dataclasses.replace(run, trial=True) for run in planned]
+        cell = Cell(graph, method, how)
+        found[cell] = [dataclasses.replace(run, trial=True) for run in planned]
     return found
 
 
-def _search_space(config: Config, study: str) -> spaces.Space:
-    """What a search tries of its setting."""
-    protocol = variants.base(config["studies"][study]["search"]["setting"])
-    space: spaces.Space = PROTOCOLS.get(protocol, PROTOCOLS["global"])["search"]
+def _setting(given: str | Mapping[str, str], dataset: str) -> str:
+    """The setting of a search on a dataset."""
+    if isinstance(given, str):
+        return given
+    found = given.get(dataset, given.get(entries.DEFAULT))
+    if found is None:
+        raise ConfigError(f"search.setting has none for {dataset}, and no {entries.DEFAULT}")
+    return found
+
+
+def _search_space(setting: Entry) -> spaces.Space:
+    """What a search tries of a setting."""
+    space: spaces.Space = PROTOCOLS.get(setting.name, PROTOCOLS["global"])["search"]
     return space
 
 
@@ -268,7 +340,7 @@ def _search_space(config: Config, study: str) -> spaces.Space:
 def _finalists(config: Config, study: str) -> Cells:
     """The best trials on the first seed, in their order; all trials must be trained."""
     cells = _trials(config, study)
-    shares = _validation(config, itertools.chain(*cells.values()))
+    shares = _measured(config, itertools.chain(*cells.values()))["validation"]
     return {
         cell: [trials[place] for place in sorted(search.best([shares[run.key] for run in trials]))]
         for cell, trials in cells.items()
@@ -276,27 +348,71 @@ def _finalists(config: Config, study: str) -> Cells:
 
 
 @cache
-def _chosen(config: Config, study: str) -> dict[tuple[str, str], tuple[Run, Run, search.Choice]]:
-    """The chosen trial on the first seed, the runner-up, and the choice; finalists must be trained
-    on all seeds.
+def _chosen(config: Config, study: str) -> dict[Cell, Chosen]:
+    """What each search chose; finalists must be trained on all seeds.
+
+    Where there are several datasets, each has besides that trial of a method whose mean validation
+    on the others is the best, and so has any other graph, whose name is empty.
     """
-    seeds, cells = config["studies"][study]["search_seeds"], _finalists(config, study)
-    shares = _validation(config, _on_seeds(itertools.chain(*cells.values()), seeds))
-    found = {}
-    for cell, finalists in cells.items():
-        choice = search.choose(
-            [[shares[run.key] for run in _on_seeds([trial], seeds)] for trial in finalists]
-        )
-        found[cell] = finalists[choice.trial], finalists[choice.runner_up], choice
+    seeds, cells = config["studies"][study]["search_seeds"], _trials(config, study)
+    every = {
+        cell: [_on_seeds([trial], seeds) for trial in finalists]
+        for cell, finalists in _finalists(config, study).items()
+    }
+    finals = itertools.chain(*every.values())
+    measured = _measured(config, itertools.chain(*cells.values(), *finals))
+    found = {
+        cell: _choice(config, measured, by, [of[0] for of in by], [[run] for run in cells[cell]])
+        for cell, by in every.items()
+    }
+    for method in dict.fromkeys(cell.method for cell in cells):
+        graphs = {
+            cell.dataset: trials
+            for cell, trials in cells.items()
+            if (cell.method, cell.configuration) == (method, HERE)
+        }
+        for dataset in [*graphs, ""] if len(graphs) > 1 else ():
+            others = [trials for name, trials in graphs.items() if name != dataset]
+            by = list(zip(*others, strict=True))
+            here = graphs.get(dataset, others[0])
+            found[Cell(dataset, method, ELSEWHERE)] = _choice(config, measured, by, here, by)
     return found
 
 
-def _validation(config: Config, trials: Iterable[Run]) -> dict[str, float]:
-    """The share of validation nodes that each is right on, by key; where owners judge, by the
-    better of their models.
+def _choice(
+    config: Config,
+    measured: pd.DataFrame,
+    by: Sequence[Sequence[Run]],
+    here: Sequence[Run],
+    tried: Sequence[Sequence[Run]],
+) -> Chosen:
+    """The best of trials by the runs ``by`` of each, as it is ``here``; with more rounds if most of
+    its runs are unfinished.
     """
-    rows = load(config, list(trials))
-    return dict(zip(rows["key"], rows[["validation", "validation_after"]].max(axis=1), strict=True))
+    found = [measured.loc[[run.key for run in runs]] for runs in by]
+    choice = search.choose([list(of["validation"]) for of in found])
+    run = here[choice.trial]
+    if found[choice.trial]["unfinished"].mean() > 0.5:
+        run = dataclasses.replace(run, setting=_longer(config, run.setting))
+    return Chosen(run, here[choice.runner_up], choice, tried)
+
+
+def _longer(config: Config, setting: Entry) -> Entry:
+    """A setting with three times as many rounds, at most :data:`MOST_ROUNDS`."""
+    name, changes = variants.read(setting.label)
+    rounds = setting.options["rounds"]
+    more = {**changes, "rounds": max(rounds, min(3 * rounds, MOST_ROUNDS))}
+    return entries.one(config, "settings", variants.format_name(name, more))
+
+
+def _measured(config: Config, trials: Iterable[Run]) -> pd.DataFrame:
+    """By key the share of validation nodes that each is right on, where owners judge by the better
+    of their models; and whether it stalled or is unfinished.
+    """
+    rows = as_owners_choose(load(config, list(dict.fromkeys(trials))))
+    late = map(is_unfinished, map(json.loads, rows["best_round"]), rows["rounds"])
+    found = rows[["key", "validation", "stalled"]].assign(unfinished=list(late))
+    return found.set_index("key")
 
 
 def _on_seeds(trials: Iterable[Run], seeds: Sequence[int]) -> list[Run]:

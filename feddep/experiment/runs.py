@@ -26,7 +26,7 @@ from feddep.config.models import Dataset, PartitionOptions, SplitOptions
 from feddep.experiment import keys
 from feddep.methods import registry
 from feddep.training.config import TrainingConfig
-from feddep.training.evaluation import MOMENTS
+from feddep.training.evaluation import MOMENTS, is_after_better
 from feddep.utils.csv_files import FROM_0, PRINTED, append_rows, read_checked
 from feddep.utils.errors import DataError, one_line
 from feddep.utils.files import atomic_path, exclusive, read_json, write_json
@@ -316,6 +316,33 @@ def load(config: Config, runs: "Sequence[Run]") -> pd.DataFrame:
     for part in ("setting", "dataset", "method"):
         ordered[part] = pd.array([columns[part] for columns in spelled], dtype="string")
     return ordered
+
+
+def as_owners_choose(recorded: pd.DataFrame) -> pd.DataFrame:
+    """The runs that owners judged with the accuracies of the models that they would use: before or
+    after a round's local steps.
+
+    All owners of a run take the same, that which is right on more of all their validation nodes.
+    """
+    after = is_after_better(recorded["validation"], recorded["validation_after"])
+    found = recorded.copy()
+    for which, when in (
+        (after, "after"),
+        (recorded["validation_after"].notna() & ~after, "before"),
+    ):
+        for end in ("", "_last"):
+            found.loc[which, f"test{end}"] = recorded[f"local_{when}{end}"]
+        found.loc[which, "macro_f1"] = recorded[f"macro_f1_{when}"]
+        place = MOMENTS.index(when)
+        found.loc[which, "best_round"] = [
+            str(json.loads(pair)[place]) for pair in recorded.loc[which, "best_round"]
+        ]
+        pairs = map(json.loads, recorded.loc[which, "client_accuracies"])
+        found.loc[which, "client_accuracies"] = [
+            json.dumps([pair[place] for pair in of]) for of in pairs
+        ]
+    found.loc[after, "validation"] = recorded["validation_after"]
+    return found
 
 
 def _check_identity(rows: pd.DataFrame, runs: "Sequence[Run]") -> None:

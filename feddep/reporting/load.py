@@ -17,7 +17,7 @@ from feddep.config.loading import Config
 from feddep.experiment import plan, runs
 from feddep.reporting import frames, statistics
 from feddep.reporting.labels import dataset_title, without
-from feddep.training.evaluation import MOMENTS, is_after_better
+from feddep.training.evaluation import is_unfinished
 from feddep.utils.errors import ConfigError
 from feddep.utils.files import canonical_json
 
@@ -39,10 +39,6 @@ _MEASURED = [
     "bytes",
     "seconds",
 ]
-_LATE = 5
-"""The last rounds of a run, in percent of all, in which a best round says that more rounds might be
-better.
-"""
 
 
 @dataclass(frozen=True)
@@ -187,20 +183,17 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
     Returns:
         Of :data:`feddep.experiment.runs.COLUMNS` key, :data:`KEYS`, seed, accuracies, bytes and
         seconds; trained_rounds; best_round (mean over clients where each has a model of its own);
-        unfinished: whether the best round is among the last 5 % of the rounds, or of several
-        models those of most are; stalled: whether it is no better than a constant answer;
-        client_accuracies: list of the test accuracies of clients with test nodes where each has its
+        unfinished (:func:`feddep.training.evaluation.is_unfinished`); stalled: whether it is no
+        better than a constant answer; client_accuracies: list of the test accuracies of clients
+        with test nodes where each has its
         own model, else empty; worst_client, the least of them, and client_spread, their standard
         deviation (that of a population), NaN where there are none; seconds_before, of all that was
         made for it.  Where owners judged, accuracies and macro_f1 are those of the models that they
         would use; macro_f1 is NaN where it was not recorded.
     """
-    recorded = _as_owners_choose(recorded)
+    recorded = runs.as_owners_choose(recorded)
     best = [np.atleast_1d(json.loads(text)) for text in recorded["best_round"]]
     rounds = [int(number) for number in recorded["rounds"]]
-    late = [
-        100 * (number - those) < _LATE * number for those, number in zip(best, rounds, strict=True)
-    ]
     accuracies = [
         [] if pd.isna(text) else [each for each in json.loads(text) if not math.isnan(each)]
         for text in recorded["client_accuracies"]
@@ -208,7 +201,7 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
     return recorded[["key", *KEYS, *_MEASURED]].assign(
         trained_rounds=rounds,
         best_round=[float(those.mean()) for those in best],
-        unfinished=[bool(those.mean() > 0.5) for those in late],
+        unfinished=list(map(is_unfinished, best, rounds)),
         stalled=recorded["stalled"].fillna(False).astype(bool),
         client_accuracies=pd.Series(accuracies, dtype=object, index=recorded.index),
         worst_client=[min(each, default=math.nan) for each in accuracies],
@@ -217,33 +210,6 @@ def tidy(recorded: pd.DataFrame) -> pd.DataFrame:
             math.fsum(json.loads(text).values()) for text in recorded["seconds_before"]
         ],
     )
-
-
-def _as_owners_choose(recorded: pd.DataFrame) -> pd.DataFrame:
-    """The runs that owners judged with the accuracies of the models that they would use: before or
-    after a round's local steps.
-
-    All owners of a run take the same, that which is right on more of all their validation nodes.
-    """
-    after = is_after_better(recorded["validation"], recorded["validation_after"])
-    found = recorded.copy()
-    for which, when in (
-        (after, "after"),
-        (recorded["validation_after"].notna() & ~after, "before"),
-    ):
-        for end in ("", "_last"):
-            found.loc[which, f"test{end}"] = recorded[f"local_{when}{end}"]
-        found.loc[which, "macro_f1"] = recorded[f"macro_f1_{when}"]
-        place = MOMENTS.index(when)
-        found.loc[which, "best_round"] = [
-            str(json.loads(pair)[place]) for pair in recorded.loc[which, "best_round"]
-        ]
-        pairs = map(json.loads, recorded.loc[which, "client_accuracies"])
-        found.loc[which, "client_accuracies"] = [
-            json.dumps([pair[place] for pair in of]) for of in pairs
-        ]
-    found.loc[after, "validation"] = recorded["validation_after"]
-    return found
 
 
 Column = tuple[str, str, list[str]]

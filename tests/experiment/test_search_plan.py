@@ -38,7 +38,13 @@ def config_in(folder: Path, study: dict[str, Any] | None = None, **changes: Any)
     found = {"name": "found", "kind": "searched", **search, **(study or {})}
     places = {"output": str(folder), "records": {"directory": str(folder / "runs")}}
     settings = {"quick": {"rounds": 2, "hidden_channels": 16}}
-    return validate({**CONFIG, **places, "settings": settings, "studies": [found]})
+    mini = CONFIG["datasets"]["mini"]["synthetic"]
+    graphs = {
+        name: {"synthetic": {**mini, "seed": seed}}
+        for seed, name in enumerate(("mini", "more", "most"))
+    }
+    changed = {"settings": settings, "datasets": graphs, "studies": [found]}
+    return validate({**CONFIG, **places, **changed})
 
 
 def train(
@@ -46,13 +52,17 @@ def train(
     planned: Sequence[Run],
     validation: Callable[[Run], float],
     after: Callable[[Run], float] | None = None,
+    best_round: int = 1,
 ) -> None:
-    """Pretend to; a validation that is not a number is a divergence."""
+    """Pretend to, for 20 rounds; a validation that is not a number is a divergence."""
     for run in planned:
         share = validation(run)
         measured = {"validation": {"best": share, "last": share}, "stalled": share < 0.3}
+        measured |= {"best_round": best_round, "curve": {"round": list(range(20))}}
         if after is not None:
             measured["validation_after"] = {"best": after(run), "last": after(run)}
+            measured["best_round"] = [best_round, best_round]
+            measured["clients"] = [{"accuracy": {"best": [share, after(run)]}}]
         result = {**DIVERGED, **({} if math.isnan(share) else measured)}
         runs.write_cached(run, result, PROVENANCE, runs.cached(config, run.key))
 
@@ -68,8 +78,9 @@ def spelled(run: Run) -> tuple[str, str]:
 def test_trials_are_ordinary_runs_on_one_seed(tmp_path: Path):
     config = config_in(tmp_path)
     (trials,) = plan.stages(config, "found")
-    for method in ("fedprox", "fedper"):
-        assert len({run.key for run in of(method, trials)}) == 6
+    # The reference has four more, which another seed draws.
+    for method, number in (("fedprox", 10), ("fedper", 6)):
+        assert len({run.key for run in of(method, trials)}) == number
     first, second = of("fedprox", trials)[:2]
     assert (first.method.label, second.method.label) == ("fedprox", "fedprox,mu=0.0")
     for run in trials:
@@ -88,7 +99,8 @@ def test_each_stage_follows_from_the_one_before(tmp_path: Path):
         for of_cell in (of("fedprox", trials), of("fedper", trials))
         for number, run in enumerate(of_cell)
     }
-    first = [math.nan, 0.5, 0.2, 0.8, 0.7, 0.5]
+    again = of("fedprox", trials)[6:]
+    first = [math.nan, 0.5, 0.2, 0.8, 0.7, 0.5, 0.1, 0.1, 0.1, 0.1]
     train(config, trials[:-1], lambda run: first[place[run.key]])
     assert len(plan.stages(config, "found")) == 1
     train(config, trials[-1:], lambda run: first[place[run.key]])
@@ -97,23 +109,29 @@ def test_each_stage_follows_from_the_one_before(tmp_path: Path):
     assert known == trials
     best = [trials[number] for number in (1, 3, 4, 5)]
     wanted = [(*spelled(run), seed) for run in best for seed in (8, 9)]
+    wanted += [(*spelled(run), seed) for run in again[:3] for seed in (8, 9)]
     assert [(*spelled(run), run.seed) for run in of("fedprox", finalists)] == wanted
     assert len(of("fedper", finalists)) == 8
     assert all(run.trial for run in finalists)
 
     # The best on the first seed is behind on the others: means 0.6, 0.5, 0.6 and 0.3.
     later = {spelled(run): share for run, share in zip(best, [0.65, 0.35, 0.55, 0.2], strict=True)}
+    later[spelled(again[1])] = 0.95
     train(config, finalists, lambda run: later.get(spelled(run), 0.1))
     *_, final = plan.stages(config, "found")
     assert [(*spelled(run), run.seed) for run in of("fedprox", final)] == [
-        (*spelled(best[0]), seed) for seed in (0, 1)
+        (*spelled(run), seed) for run in (best[0], again[1]) for seed in (0, 1)
     ]
     assert len(of("fedper", final)) == 2
+    compared = plan.final_runs(config, "found")
+    assert compared == {plan.HERE: [*final[:2], *of("fedper", final)], plan.AGAIN: final[-2:]}
     assert not any(run.trial for run in final)
     assert plan.study_runs(config, "found") == [*trials, *finalists, *final]
 
-    table = plan.choices(config, "found").set_index("method")
-    row = table.loc["fedprox"]
+    table = plan.choices(config, "found").set_index(["method", "configuration"])
+    assert table.loc[("fedprox", plan.AGAIN), "validation"] == pytest.approx(2 / 3)
+    assert table.loc[("fedprox", plan.AGAIN), "chosen_setting"] == again[1].setting.label
+    row = table.loc["fedprox", plan.HERE]
     assert row[["dataset", "trials", "stalled", "diverged", "ties"]].to_list() == [
         "mini",
         6,
@@ -134,17 +152,63 @@ def test_the_better_of_owners_models_counts(tmp_path: Path):
     config = config_in(tmp_path, methods=["fedper"])
     (trials,) = plan.stages(config, "found")
     place = {run.key: number for number, run in enumerate(trials)}
-    train(config, trials, lambda run: 0.5, lambda run: 0.4 + 0.02 * place[run.key])
+    train(config, trials, lambda run: 0.5, lambda run: 0.4 + 0.02 * min(place[run.key], 5))
     _, finalists = plan.stages(config, "found")
     # All but the last have 0.5.
-    assert list(dict.fromkeys(map(spelled, finalists))) == [
+    assert list(dict.fromkeys(map(spelled, finalists)))[:4] == [
         spelled(trials[number]) for number in (0, 1, 2, 3)
     ]
-    train(config, trials, lambda run: 0.5, lambda run: 0.5 + 0.02 * place[run.key])
+    train(config, trials, lambda run: 0.5, lambda run: 0.5 + 0.02 * (place[run.key] % 6))
     _, finalists = plan.stages(config_in(tmp_path, methods=["fedper"]), "found")
-    assert list(dict.fromkeys(map(spelled, finalists))) == [
+    assert list(dict.fromkeys(map(spelled, finalists)))[:4] == [
         spelled(trials[number]) for number in (2, 3, 4, 5)
     ]
+
+
+def test_out_of_the_box_is_what_is_best_on_the_other_graphs(tmp_path: Path):
+    """A trial that diverges on one of them is not chosen."""
+    names = ["mini", "more", "most"]
+    config = config_in(tmp_path, datasets=names, methods=["fedper"], trials=4)
+    (trials,) = plan.stages(config, "found")
+    cells = {name: [run for run in trials if run.dataset.name == name][:4] for name in names}
+    shares = {
+        "mini": [0.1, 0.2, 0.3, math.nan],
+        "more": [0.3, 0.5, 0.4, 0.9],
+        "most": [0.5, 0.3, 0.2, 0.9],
+    }
+    given = {run.key: shares[name][k] for name in names for k, run in enumerate(cells[name])}
+    train(config, trials, lambda run: given.get(run.key, 0.0))
+    train(config, plan.stages(config, "found")[-1], lambda run: 0.1)
+    found = plan.choices(config, "found").query("configuration == @plan.ELSEWHERE")
+    expected = {"mini": (3, 0.9), "more": (0, 0.3), "most": (1, 0.35), "": (1, 1 / 3)}
+    for row in found.to_dict("records"):
+        place, validation = expected.pop(row["dataset"])
+        run = cells.get(row["dataset"], cells["mini"])[place]
+        assert (row["chosen_setting"], row["chosen_method"]) == spelled(run)
+        assert row["validation"] == pytest.approx(validation)
+    assert not expected
+    final = plan.final_runs(config, "found")[plan.ELSEWHERE]
+    assert [run.dataset.name for run in final] == ["mini", "mini", "more", "more", "most", "most"]
+    assert all(run.trial and run.seed in (0, 1) for run in final)
+
+
+@pytest.mark.parametrize(("best_round", "rounds"), [(19, 2), (20, 6)])
+def test_what_is_unfinished_has_more_rounds(best_round: int, rounds: int, tmp_path: Path):
+    """Whichever method it is."""
+    config = config_in(tmp_path, datasets=["mini", "more"])
+    for _ in range(2):
+        train(config, plan.stages(config, "found")[-1], lambda run: 0.5, best_round=best_round)
+    final = plan.stages(config, "found")[-1]
+    assert {run.setting.options["rounds"] for run in final} == {rounds}
+    assert plan.final_runs(config, "found").keys() == {*plan.CONFIGURATIONS}
+
+
+def test_no_setting_has_more_than_300_rounds(tmp_path: Path):
+    config = config_in(tmp_path, methods=["fedper"], setting="quick,rounds=120")
+    for _ in range(2):
+        train(config, plan.stages(config, "found")[-1], lambda run: 0.5, best_round=20)
+    final = plan.stages(config, "found")[-1]
+    assert {run.setting.options["rounds"] for run in final} == {plan.MOST_ROUNDS}
 
 
 def test_a_trial_may_diverge_and_no_other_run(tmp_path: Path):
@@ -192,6 +256,7 @@ def test_a_setting_may_be_spelled(tmp_path: Path):
         ({}, {"trials": 2, "methods": ["fedpub"]}, ["trials is 2", "fedpub", "3"]),
         ({}, {"setting": "quick,learning_rate=0.5"}, ["settings.search", "learning_rate 0.5"]),
         ({}, {"setting": "slow"}, ["slow"]),
+        ({}, {"setting": {"more": "quick"}}, ["mini", "default"]),
         ({}, {"methods": ["fedprox,mu=1"]}, ["methods.0", "fedprox,mu=1"]),
         ({}, {"methods": ["fedprx"]}, ["fedprx", "fedprox"]),
         ({}, {"datasets": ["mimi"]}, ["mimi", "mini"]),

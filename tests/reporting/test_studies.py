@@ -579,12 +579,14 @@ def test_pooled_runs_are_the_final_ones_of_the_studies() -> None:
             runs.append(finished("fedavg", seed, 0.4, dataset=dataset))
             runs.append(finished("fedper", seed, 0.4 + gain, dataset=dataset, best_round=4 - k % 2))
     raw = {**RAW, "datasets": {"cora": {}, "citeseer": {}, "pubmed": {}}}
+    block = {"datasets": raw["datasets"], "clients": [5], "seeds": [0, 1, 2, 9]}
+    block["methods"] = {"fedavg": {}, "fedper": {}}
     config = validate(
         {
             **raw,
             "studies": [
                 {"name": "made_up", "kind": "pooled", "studies": ["other"]},
-                {"name": "other", "kind": "tuned", "search_seeds": [9], "runs": [{}]},
+                {"name": "other", "kind": "tuned", "search_seeds": [9], "runs": [block]},
             ],
         }
     )

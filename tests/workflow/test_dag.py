@@ -226,9 +226,12 @@ def test_a_search_goes_on_from_what_is_trained(tmp_path: Path):
     workspace.run("out/found/choices.csv")
     config = workspace.config
     trials, finalists, final = plan.stages(config, "found")
-    assert [len(trials), len(finalists), len(final)] == [10, 8, 4]
+    assert len(trials) == 13
+    # Both searches of the reference may have the same finalists, and choose the same.
+    assert 8 <= len(finalists) <= 12
+    assert len(final) in (4, 6)
     choices = (tmp_path / "out" / "found" / "choices.csv").read_bytes()
-    assert len(pd.read_csv(BytesIO(choices))) == 2
+    assert len(pd.read_csv(BytesIO(choices))) == 3
     assert not any(runs.cached(config, run.key).exists() for run in final)
 
     # A trial that was lost is trained again, and nothing after it.
@@ -240,7 +243,7 @@ def test_a_search_goes_on_from_what_is_trained(tmp_path: Path):
     assert made == {runs.cached(config, run.key) for run in [trials[3], *final]}
     assert (tmp_path / "out" / "found" / "choices.csv").read_bytes() == choices
     table = pd.read_csv(tmp_path / "out" / "found" / "table.csv")
-    assert table["method"].to_list() == ["fedprox", "fedper"]
+    assert table["method"].to_list() == ["fedprox", "fedper", "fedprox"]
     assert table["mean"].between(0, 1).all()
 
     # A fresh clone has the tables of runs alone.

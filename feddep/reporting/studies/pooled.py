@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from feddep.config import variants
+from feddep.experiment import plan
 from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
@@ -36,13 +37,12 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     the same with differences most of whose runs stalled or were unfinished; ``families``: a row a
     family of graphs (:func:`families`).
     """
-    searched = {
-        seed
+    final = {
+        run
         for name in study.entry["studies"]
-        for seed in study.config["studies"][name]["search_seeds"]
+        for run in plan.final_runs(study.config, name)[plan.HERE]
     }
-    final = study.runs[~study.runs["seed"].isin(searched)]
-    differences = tuned.compared(study, final)
+    differences = tuned.compared(study, study.runs[[run in final for run in study.plan]])
     every = differences.assign(**dict.fromkeys(statistics.FLAWS, 0.0))
     pooled = {
         name: statistics.on_graphs(of, study.margin).assign(reference=of["reference"].iloc[0])

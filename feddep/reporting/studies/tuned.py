@@ -104,12 +104,23 @@ def _choices(name: str, trials: pd.DataFrame) -> pd.DataFrame:
     return in_paper_order(table, ["method", "dataset"])
 
 
-def compared(study: Study, final: pd.DataFrame) -> pd.DataFrame:
-    """The ``table`` of :func:`tables`, of runs of the study that are no trials."""
+def compared(
+    study: Study, final: pd.DataFrame, baseline: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """The ``table`` of :func:`tables`, of runs of the study that are no trials.
+
+    Args:
+        study: the study.
+        final: the runs.
+        baseline: runs of the reference that all of ``final`` are compared with; by default those
+            in ``final``.
+    """
     reference = study.entry["options"].get("reference", study.plan[0].method.name)
     names, seconds = final["method"].map(variants.base), final["seconds"] + final["seconds_before"]
     runs = final.assign(setting=study.name, method=names, seconds=seconds)
-    baseline = runs[runs["method"] == reference]
+    tested = runs
+    if baseline is None:
+        tested, baseline = runs[names != reference], runs[names == reference]
     # Beside every number of clients that the reference has: what sees the whole graph, too.
     levels = runs.merge(
         baseline[["dataset", "clients"]].drop_duplicates(), on="dataset", suffixes=("_own", "")
@@ -122,7 +133,7 @@ def compared(study: Study, final: pd.DataFrame) -> pd.DataFrame:
     flaws = {f"{flaw}_runs": (flaw, "mean") for flaw in FLAWS}
     costs = {name: (name, "mean") for name in ("bytes", "seconds")}
     table = groups.agg(mean=("test", "mean"), std=("test", "std"), **flaws, **costs).reset_index()
-    tests = statistics.compare(runs[runs["method"] != reference], baseline, study.margin)
+    tests = statistics.compare(tested, baseline.assign(setting=study.name), study.margin)
     table = table.merge(tests, how="left", on=keys).assign(reference=reference)
     for flaw in FLAWS:
         table[flaw] = table[flaw].fillna(table[f"{flaw}_runs"])
@@ -134,6 +145,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     chosen = [
         "method",
         "dataset",
+        "configuration",
         "trials",
         "chosen_setting",
         "chosen_method",
@@ -141,7 +153,9 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
         "median_validation",
     ]
     table = tables["table"]
-    accuracy = md.shown(table, ["clients", "method", "mean", *statistics.SHOWN], ["dataset"])
+    accuracy = md.shown(
+        table, ["configuration", "clients", "method", "mean", *statistics.SHOWN], ["dataset"]
+    )
     reference = method_title(table["reference"].iloc[0])
     return (
         f"Differences are from {reference}.\n\n{accuracy}\n## What was "
