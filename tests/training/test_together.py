@@ -82,6 +82,8 @@ def test_every_method_has_the_same_numbers(name: str):
         {"encoder": "mlp", "layers": 3},
         {"encoder": "sage", "layers": 3, "dropout": 0.0},
         {"encoder": "gat"},
+        {"encoder": "sgc"},
+        {"encoder": "gamlp"},
         {"encoder": "sage_selfloop"},
         {"encoder": "torch_geometric.nn.models.GIN"},
         {"layers": 1},
