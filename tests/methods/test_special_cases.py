@@ -31,6 +31,7 @@ SIMPLER: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("fedprox", {"mu": 0.0}, "fedavg", {}),
     ("fedproto", {"prototype_weight": 0.0}, "local", FIELD),
     ("fedspray", {"soft_weight": 0.0}, "local", FIELD),
+    ("fedtgp", {"prototype_weight": 0.0, "prediction": "classifier"}, "local", FIELD),
     ("fedtad", {"repetitions": 0}, "fedavg", GCN),
     ("fgssl", {"contrast_weight": 0.0, "distillation_weight": 0.0}, "fedavg", GCN),
     ("gcfl_plus", {}, "fedavg", FIELD),
