@@ -239,7 +239,16 @@ def computed(task: Task, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 ALONE = {
     *("feddep", "feddep_oracle", "feddep_wo_dgen", "feddep_wo_proto"),
     *("fedsage_plus", "fedsage_plus_shared", "locsage_plus"),
-    *("adafgl", "fedgcn_noised", "fedlap", "fedspray", "fedstruct", "fedtgp"),
+    *(
+        "adafgl",
+        "fedgcn_noised",
+        "fedlap",
+        "fedspray",
+        "fedstar",
+        "fedstar_local",
+        "fedstruct",
+        "fedtgp",
+    ),
 }
 """Methods whose clients have local steps of their own, or whose classifiers read more than features
 and edges, such as mended neighbours, noise, structure, or answer otherwise.

@@ -197,4 +197,23 @@ METHODS = (
         },
         look=("#332288", 2),
     ),
+    _Method(
+        "fedstar",
+        "FedStar",
+        NoParameters,
+        f"{_FOLDER}.fedstar:run",
+        encoders=("gcn",),
+        mini_batch=False,
+        evaluation="local_before",
+        look=("#332288", 6),
+    ),
+    _Personal(
+        "fedstar_local",
+        "FedStar, nothing shared",
+        NoParameters,
+        f"{_FOLDER}.fedstar:run_local",
+        encoders=("gcn",),
+        mini_batch=False,
+        look=("#777777", 4),
+    ),
 )
