@@ -242,6 +242,7 @@ ALONE = {
     *(
         "adafgl",
         "fedgcn_noised",
+        "fediih",
         "fedlap",
         "fedspray",
         "fedstar",
