@@ -38,6 +38,7 @@ SIMPLER: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("gcfl_plus", {"epsilon1": 0.0, "after": 0}, "fedavg", FIELD),
     ("gcfl_plus", {}, "fedavg", {**FIELD, "encoder": "mlp"}),
     ("moon", {"mu": 0.0}, "fedavg", FIELD),
+    ("s2fgl", {"repository_weight": 0.0, "alignment_weight": 0.0}, "fedavg", FIELD),
     ("scaffold", {}, "fedavg", ALONE),
     ("vesper_gcn", {"theta": 0.0, "min_degree": 0}, "vertical_gcn", {}),
     ("vesper_gin", {"theta": 0.0}, "vertical_gin", {}),
