@@ -49,7 +49,7 @@ def task_of(name: str = "fedavg", **changes: Any) -> Task:
     partition = Partition(np.repeat(np.arange(4), [10, 20, 25, 35]), 4)
     split = within_clients_split(graph, partition, {"train": 0.4, "val": 0.3}, 0)
     setting = SETTING.replace(**changes)
-    if name == "scaffold":
+    if name in ("scaffold", "fednova"):
         setting = setting.replace(optimizer="sgd", weight_decay=0.0)
     return Task(name, graph, split, partition, setting, 0)
 
