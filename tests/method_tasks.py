@@ -39,7 +39,7 @@ def task_of(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) ->
         hidden_channels=16,
         dropout=0.2,
     )
-    if name in VERTICAL:  # which are deeper, and trained by Adam in their paper
+    if name in VERTICAL or "fedstar" in name:  # deeper, and trained by Adam in their papers
         setting = setting.replace(optimizer="adam", learning_rate=0.02)
     if not registry.find(name).mini_batch:
         setting = setting.replace(encoder="gcn", full_batch=True, local_epochs=8)  # of one step

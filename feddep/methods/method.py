@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from feddep.nn.encoder_names import ENCODERS
+from feddep.nn.encoder_names import ENCODERS, SMOOTHED
 from feddep.training.config import Evaluation
 from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import Parameters
@@ -111,10 +111,10 @@ class Step:
             )
 
 
-BUILT_IN_ENCODERS: tuple[str, ...] = tuple(ENCODERS)
-"""For a method that trains all classifiers of this package."""
+BUILT_IN_ENCODERS: tuple[str, ...] = tuple(name for name in ENCODERS if name not in SMOOTHED)
+"""For a method that trains all classifiers of this package that have a layer a hop."""
 _OTHERS = "any of plugins and MODULE.CLASS"
-ANY_ENCODER: tuple[str, ...] = (*BUILT_IN_ENCODERS, _OTHERS)
+ANY_ENCODER: tuple[str, ...] = (*ENCODERS, _OTHERS)
 """For a method that trains whatever classifier the setting names, one of a plugin or by its dotted
 name too."""
 

@@ -11,8 +11,12 @@ ENCODERS: dict[str, str] = {
     "gcn": "feddep.nn.encoders.GCN",
     "gat": "feddep.nn.encoders.GAT",
     "mlp": "feddep.nn.encoders.MLP",
+    "sgc": "feddep.nn.smoothed.SGC",
+    "gamlp": "feddep.nn.smoothed.GAMLP",
 }
 """The encoders of this package: by name, where their class is."""
+SMOOTHED = ("sgc", "gamlp")
+"""Those whose first layer reads several hops, so that they have no layers of hops to mend."""
 
 ADDED: dict[str, Any] = {}
 """The encoders of plugins: by name, their class; :func:`feddep.methods.plugins.use` adds them."""

@@ -65,24 +65,32 @@ class Layer(Convolution, ABC):
         """
 
 
+def neighbourhood_sum(
+    own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any
+) -> Tensor:
+    """An unbiased estimate of what a :class:`GCNLayer` sums up: each of the f drawn neighbours of v
+    stands for D_v / f of them.  Arguments and shape are those of :meth:`Layer.sampled`.
+    """
+    degrees = table.degrees(nodes)
+    each = (
+        degrees[..., None]
+        / neighbours.shape[-1]
+        / np.sqrt((degrees[..., None] + 1) * (table.degrees(neighbours) + 1))
+    )
+    of_drawn = torch.from_numpy(np.where(neighbours == PAD, 0, each).astype(np.float32)).to(
+        own.device
+    )
+    of_own = torch.from_numpy((1 / (degrees + 1)).astype(np.float32)).to(own.device)
+    return of_own.unsqueeze(2) * own + (of_drawn.unsqueeze(2) @ drawn).squeeze(2)
+
+
 class GCNLayer(Layer):
     """D̂^(−1/2) (A + I) D̂^(−1/2) X W + b with D̂ = D + I (Kipf and Welling, 2017)."""
 
     def sampled(
         self, own: Tensor, drawn: Tensor, nodes: np.ndarray, neighbours: np.ndarray, table: Any
     ) -> Tensor:
-        """An unbiased estimate: each of the f drawn neighbours of v stands for D_v / f of them."""
-        degrees = table.degrees(nodes)
-        each = (
-            degrees[..., None]
-            / neighbours.shape[-1]
-            / np.sqrt((degrees[..., None] + 1) * (table.degrees(neighbours) + 1))
-        )
-        of_drawn = torch.from_numpy(np.where(neighbours == PAD, 0, each).astype(np.float32)).to(
-            own.device
-        )
-        of_own = torch.from_numpy((1 / (degrees + 1)).astype(np.float32)).to(own.device)
-        return of_own.unsqueeze(2) * own + (of_drawn.unsqueeze(2) @ drawn).squeeze(2) + self.bias
+        return neighbourhood_sum(own, drawn, nodes, neighbours, table) + self.bias
 
     @property
     def terms(self) -> Terms:

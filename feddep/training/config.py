@@ -89,9 +89,10 @@ class TrainingConfig(Parameters):
     encoder: Annotated[str, AfterValidator(_known)] = "sage"
     """layers of the classifier: `sage`, GraphSAGE with mean aggregation (FedDEP and FedSage),
     `sage_selfloop`, in which a node is one of its neighbours (the layers of FedDEP's own
-    classifier), `gcn`, `gat`, or `mlp`, which sees no edges; or the
-    name of one that a plugin declares, or any model of PyTorch Geometric by its dotted name, such
-    as `torch_geometric.nn.models.GIN`"""
+    classifier), `gcn`, `gat`, `mlp`, which sees no edges, `sgc`, a linear map of features that are
+    smoothed once a layer, or `gamlp`, an MLP of features over as many hops, weighed by each node;
+    or the name of one that a plugin declares, or any model of PyTorch Geometric by its dotted
+    name, such as `torch_geometric.nn.models.GIN`"""
     layers: Annotated[int, Field(ge=1, le=16)] = 2
     """number of layers (FedDEP and FedSage: 2)"""
     hidden_channels: Width = 128

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from torch import nn
 from torch_geometric.nn import GATConv, GCNConv
 
-from feddep.graph.graph import Graph
+from feddep.graph.graph import Graph, normalised_adjacency
 from feddep.graph.sampling import PAD, SampledTrees, sample_trees
 from feddep.methods.feddep.fused import FusedGCN, FusedSAGE
 from feddep.methods.method import BUILT_IN_ENCODERS
+from feddep.nn.encoder_names import ENCODERS
 from feddep.nn.encoders import GAT, GCN, HEADS, new_encoder
 from feddep.nn.feature_table import FeatureTable
 from feddep.training.evaluator import Evaluator
@@ -72,6 +73,31 @@ def test_an_mlp_sees_no_edges():
     torch.testing.assert_close(full(model, graph), hidden @ last.weight + last.bias)
 
 
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_smoothed_classifiers_are_their_equations_node_by_node(layers: int):
+    graph = random_graph(12, 30)
+    hops = [torch.from_numpy(graph.features.toarray())]
+    for _ in range(layers):
+        hops.append(torch.from_numpy(normalised_adjacency(graph) @ hops[-1].numpy()))
+    linear = with_biases(drawn(new_encoder("sgc", *sizes(graph, layers)), 1))
+    (only,) = linear.layers
+    torch.testing.assert_close(full(linear, graph), hops[-1] @ only.weight + only.bias)
+    model = with_biases(drawn(new_encoder("gamlp", *sizes(graph, layers)), 1))
+    first, *others = model.layers
+    a = first.attention.T.flatten()
+    for v, logits in enumerate(full(model, graph)):
+        scores = [
+            (a @ torch.cat([*(each[v] for each in hops), x[v]]) + first.attention_bias).sigmoid()
+            for x in hops
+        ]
+        weights = torch.cat(scores).softmax(dim=0)
+        hidden = sum(w * x[v] for w, x in zip(weights, hops, strict=True)) @ first.weight
+        hidden = hidden + first.bias
+        for layer in others:
+            hidden = hidden.relu() @ layer.weight + layer.bias
+        torch.testing.assert_close(logits, hidden, rtol=1e-4, atol=1e-5)
+
+
 def every_neighbour_once(graph: Graph, degree: int, layers: int) -> SampledTrees:
     """Trees of a graph whose nodes all have this degree, with every neighbour in them once."""
     nodes = np.arange(graph.num_nodes, dtype=np.int32)[:, None]
@@ -83,7 +109,7 @@ def every_neighbour_once(graph: Graph, degree: int, layers: int) -> SampledTrees
     return SampledTrees(nodes, (degree,) * layers)
 
 
-@pytest.mark.parametrize("name", BUILT_IN_ENCODERS)
+@pytest.mark.parametrize("name", ENCODERS)
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_a_mini_batch_with_every_neighbour_is_the_full_neighbourhood(name: str, layers: int):
     ring = random_graph(9, 1)

@@ -49,7 +49,7 @@ def task_of(name: str = "fedavg", **changes: Any) -> Task:
     partition = Partition(np.repeat(np.arange(4), [10, 20, 25, 35]), 4)
     split = within_clients_split(graph, partition, {"train": 0.4, "val": 0.3}, 0)
     setting = SETTING.replace(**changes)
-    if name == "scaffold":
+    if name in ("scaffold", "fednova"):
         setting = setting.replace(optimizer="sgd", weight_decay=0.0)
     return Task(name, graph, split, partition, setting, 0)
 
@@ -82,6 +82,8 @@ def test_every_method_has_the_same_numbers(name: str):
         {"encoder": "mlp", "layers": 3},
         {"encoder": "sage", "layers": 3, "dropout": 0.0},
         {"encoder": "gat"},
+        {"encoder": "sgc"},
+        {"encoder": "gamlp"},
         {"encoder": "sage_selfloop"},
         {"encoder": "torch_geometric.nn.models.GIN"},
         {"layers": 1},
@@ -244,10 +246,11 @@ def computed(task: Task, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 ALONE = {
     *("fedsage_plus", "fedsage_plus_shared", "locsage_plus"),
-    *("adafgl", "fedgcn_noised", "fedgraph", "fedgsl", "fedlap", "fedspray", "fedstruct"),
+    *("adafgl", "fedgcn_noised", "fedgraph", "fedgsl", "fediih", "fedlap", "fedspray", "fedstar"),
+    *("fedstar_local", "fedstruct", "fedtgp"),
 }
 """Methods whose clients have local steps of their own, or whose classifiers read more than features
-and edges: mended neighbours, noise, structure, what others have sent.
+and edges, such as mended neighbours, noise, structure, what others have sent, or answer otherwise.
 """
 
 

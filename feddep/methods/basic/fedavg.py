@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from feddep.federation.averaging import train_federated
-from feddep.federation.boundary import Boundary, Payload, Schema
+from feddep.federation.boundary import Boundary, ByClient, Payload, Schema
 from feddep.federation.client import EXTRA, REPORTS, Client
 from feddep.federation.server import Server
 from feddep.training.evaluator import Evaluator
@@ -31,7 +31,7 @@ def train_on(
     client: NewClient = Client,
     server: NewServer = Server,
     new_model: Callable[[], Any] | None = None,
-    extra: Schema | None = None,
+    extra: Schema | ByClient | None = None,
     shared: Callable[[str], bool] = lambda name: True,
 ) -> RunResult:
     """FedAvg on the given graphs and splits, one a client, by such clients and such a server.

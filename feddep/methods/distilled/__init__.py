@@ -1,5 +1,5 @@
-"""Methods in which models teach each other by their predictions: AdaFGL, FedTAD, FGSSL and
-FedSpray.
+"""Methods in which models teach each other by their predictions or embeddings: AdaFGL, FedTAD,
+FGSSL, FedSpray and S2FGL.
 """
 
 from typing import Literal
@@ -134,6 +134,19 @@ class FedSprayParameters(Parameters):
     """
 
 
+class S2FGLParameters(Parameters):
+    """What the received model teaches in S2FGL (Tan et al., 2025); defaults are those of the
+    authors' code.
+    """
+
+    repository_weight: Weight = 5.0
+    """weight λ₁ of similarities to the repository's class means"""
+    alignment_weight: Weight = 1.0
+    """weight λ₂ of projections on eigenvectors"""
+    tau: StepSize = 1.0
+    """temperature τ of the similarities"""
+
+
 _FOLDER = "feddep.methods.distilled"
 
 GROUP = "Distillation"
@@ -203,5 +216,22 @@ METHODS = (
             "proxy_learning_rate": log(0.001, 0.1),
         },
         look=("#999933", 5),
+    ),
+    Method(
+        "s2fgl",
+        "S2FGL",
+        S2FGLParameters,
+        f"{_FOLDER}.s2fgl:run",
+        assumes=("prototypes shared", CLASS_SHARES),
+        encoders=BUILT_IN_ENCODERS,
+        full_batch=True,
+        mini_batch=False,
+        search={
+            "repository_weight": log(0.05, 50),
+            "alignment_weight": log(0.01, 10),
+            "tau": log(0.05, 2),
+        },
+        as_fedavg={"repository_weight": 0.0, "alignment_weight": 0.0},
+        look=("#999933", 7),
     ),
 )

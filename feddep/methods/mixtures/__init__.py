@@ -1,5 +1,5 @@
 """Methods whose server gives each client its own mean of all clients' weights: FedGTA, FED-PUB,
-FedAux and GCFL+.
+FedAux, GCFL+ and FedIIH.
 """
 
 from typing import Annotated, Any, Literal
@@ -84,6 +84,18 @@ class GCFLPlusParameters(Parameters):
     the client"""
 
 
+class FedIIHParameters(Parameters):
+    """Factors of FedIIH (Yu et al., 2025)."""
+
+    factors: Annotated[int, Field(ge=1, le=32)] = 2
+    """number P of latent factors, each as wide as `hidden_channels` says (authors' choice for Cora
+    and CiteSeer)"""
+    routings: Annotated[int, Field(ge=1, le=100)] = 6
+    """times that a layer routes (code)"""
+    scale: Temperature = 10.0
+    """factor s of similarities in the softmax (code); 0: all clients count the same"""
+
+
 def _method(
     name: str, title: str, parameters: type[Parameters], evaluation: Any, **more: Any
 ) -> Method:
@@ -154,5 +166,20 @@ METHODS = (
         published=({"shared": "hidden"},),
         as_fedavg={"epsilon1": 0.0},
         look=("#332288", 5),
+    ),
+    _method(
+        "fediih",
+        "FedIIH",
+        FedIIHParameters,
+        "local_after",
+        encoders=("gcn",),
+        mini_batch=False,
+        search={
+            "factors": (1, 2, 4, 6, 8, 10),
+            "routings": integers(2, 8),
+            "scale": log(0.1, 100),
+        },
+        published=({"factors": 4}, {"factors": 6}, {"factors": 10}),
+        look=("#332288", 7),
     ),
 )

@@ -1,5 +1,5 @@
-"""FedAvg optimised otherwise: FedProx, SCAFFOLD, FedAdam and FedYogi, and FedAvg with more local
-epochs or other layers.
+"""FedAvg optimised otherwise: FedProx, SCAFFOLD, FedNova, FedAdam and FedYogi, and FedAvg with
+more local epochs or other layers.
 
 No paper of this benchmark has them.  They tell what better optimisation wins from what knowing
 missing neighbours wins.
@@ -79,6 +79,16 @@ METHODS = (
         absence=True,
         training={"optimizer": ("sgd",), "weight_decay": (0.0,)},
         look=("#882255", 3),
+    ),
+    Method(
+        "fednova",
+        "FedNova",
+        NoParameters,
+        f"{_FOLDER}.fednova:run",
+        encoders=ANY_ENCODER,
+        full_batch=True,
+        training={"optimizer": ("sgd",)},
+        look=("#882255", 6),
     ),
     Method(
         "fedadam",

@@ -11,7 +11,15 @@ from pydantic import Field
 
 from feddep.methods.basic import NoParameters
 from feddep.methods.method import ANY_ENCODER, BUILT_IN_ENCODERS, Method
-from feddep.utils.parameters import Natural, Parameters, Positive, Share, StepSize, Weight
+from feddep.utils.parameters import (
+    Natural,
+    Parameters,
+    Positive,
+    Repetitions,
+    Share,
+    StepSize,
+    Weight,
+)
 from feddep.utils.spaces import integers, linear, log
 
 Temperature = Annotated[float, Field(ge=0.001, le=1000)]
@@ -41,6 +49,24 @@ class FedProtoParameters(Parameters):
     mean: Literal["written", "openfgl"] = "written"
     """the mean over the clients that have the class (`written`), or over all by their numbers of
     nodes, where a client without the class counts with a prototype of zeros (`openfgl`)"""
+
+
+class FedTGPParameters(Parameters):
+    """Training of prototypes of FedTGP (Zhang et al., 2024)."""
+
+    prototype_weight: Weight = 1.0
+    """weight λ of the distance from the prototypes (the code's default; its script has 10 for
+    embeddings of width 512)"""
+    server_steps: Repetitions = 100
+    """steps of the server in a round (paper)"""
+    margin: Literal["written", "released"] = "written"
+    """the margin δ: the largest distance of two classes (`written`), or the largest over classes of
+    that of the nearest other one (`released`)"""
+    largest_margin: Weight = 100.0
+    """largest margin τ (paper)"""
+    prediction: Literal["prototypes", "classifier"] = "prototypes"
+    """a node's class is that of the nearest of the `prototypes` (code), or the `classifier`'s
+    answer"""
 
 
 class MoonParameters(Parameters):
@@ -121,6 +147,23 @@ METHODS = (
         look=("#999933", 4),
     ),
     _Method(
+        "fedtgp",
+        "FedTGP",
+        FedTGPParameters,
+        f"{_FOLDER}.fedtgp:run",
+        assumes=("prototypes shared",),
+        encoders=BUILT_IN_ENCODERS,
+        mini_batch=False,
+        evaluation="local_before",
+        search={
+            "prototype_weight": log(0.01, 100),
+            "margin": ("written", "released"),
+            "prediction": ("prototypes", "classifier"),
+        },
+        published=({"prototype_weight": 10.0},),
+        look=("#999933", 6),
+    ),
+    _Method(
         "moon",
         "MOON",
         MoonParameters,
@@ -153,5 +196,24 @@ METHODS = (
             "mixing_rate": log(0.01, 10),
         },
         look=("#332288", 2),
+    ),
+    _Method(
+        "fedstar",
+        "FedStar",
+        NoParameters,
+        f"{_FOLDER}.fedstar:run",
+        encoders=("gcn",),
+        mini_batch=False,
+        evaluation="local_before",
+        look=("#332288", 6),
+    ),
+    _Personal(
+        "fedstar_local",
+        "FedStar, nothing shared",
+        NoParameters,
+        f"{_FOLDER}.fedstar:run_local",
+        encoders=("gcn",),
+        mini_batch=False,
+        look=("#777777", 4),
     ),
 )

@@ -1,4 +1,4 @@
-"""FedProx, SCAFFOLD, FedAdam and FedYogi against their algorithms, written out."""
+"""FedProx, SCAFFOLD, FedNova, FedAdam and FedYogi against their algorithms, written out."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -8,15 +8,17 @@ import pytest
 import torch
 
 from divided import random_task
-from feddep.federation.boundary import Boundary, schema_of
+from feddep.federation.boundary import Boundary, numbers, schema_of
 from feddep.federation.client import REPORTS, Update
 from feddep.federation.server import weighted_mean
 from feddep.methods.basic import fedavg
 from feddep.methods.method import BUILT_IN_ENCODERS
 from feddep.methods.optimisation import ServerOptimizerParameters
+from feddep.methods.optimisation.fednova import NovaServer
 from feddep.methods.optimisation.fedopt import AdaptiveServer
 from feddep.methods.optimisation.fedprox import ProximalClient
 from feddep.methods.optimisation.scaffold import ScaffoldClient, controls, with_control
+from feddep.utils.errors import Notice
 from method_tasks import run_on, task_of
 
 
@@ -52,6 +54,28 @@ def test_a_server_optimiser_is_its_algorithm(yogi: bool):
         v = v - 0.3 * change**2 * np.sign(v - change**2) if yogi else 0.7 * v + 0.3 * change**2
         w = w + 0.1 * m / (np.sqrt(v) + 0.01)
         np.testing.assert_allclose(server.weights["w"].numpy(), w)
+
+
+def test_fednova_counts_changes_a_step():
+    rng = np.random.default_rng(0)
+    start, sent = rng.normal(size=5), rng.normal(size=(4, 5))
+    nodes, taus = np.array([8, 4, 3, 0]), np.array([2, 1, 6, 0])
+    server = NovaServer({"w": torch.from_numpy(start)})
+    server.aggregate(
+        [
+            Update({"w": torch.from_numpy(w)}, n, 0.0, numbers(steps=tau))
+            for w, n, tau in zip(sent, nodes, taus, strict=True)
+        ]
+    )
+    p = nodes / nodes.sum()
+    changes = [p[k] * (sent[k] - start) / taus[k] for k in range(3)]
+    expected = start + (p @ taus) * np.sum(changes, axis=0)
+    np.testing.assert_allclose(server.weights["w"].numpy(), expected)
+
+
+def test_fednova_says_where_it_is_fedavg():
+    with pytest.warns(Notice, match="fednova"):
+        run_on(task_of("fednova", encoder="gcn", full_batch=True), "fednova")
 
 
 def flat(weights: Iterable[torch.Tensor]) -> torch.Tensor:
