@@ -2,16 +2,19 @@
 
 import dataclasses
 import gc
+import inspect
 import types
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import pytest
 import torch
 
 from feddep.datasets.synthetic import planted_partition
 from feddep.graph.graph import Graph
-from feddep.graph.partition import louvain
-from feddep.graph.split import random_split
+from feddep.graph.partition import Partition, louvain
+from feddep.graph.split import random_split, within_clients_split
 from feddep.methods import registry, vesper
 from feddep.methods.method import StepResult, run_steps
 from feddep.training.config import TrainingConfig
@@ -20,6 +23,8 @@ from feddep.utils.parameters import Parameters
 
 ROUNDS = 4
 CLIENTS = 3
+OWNED = {"full_batch": True, "encoder": "gcn", "evaluation": "owners"}
+"""A setting in which owners judge training on all nodes at once."""
 VERTICAL = [method.name for method in vesper.METHODS]
 FEW_EPOCHS = {"pretraining_epochs": 10, "generator_local_epochs": 5, "encoder_epochs": 10}
 """Of what methods compute before their classifiers: enough to run it."""
@@ -46,6 +51,13 @@ def task_of(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) ->
     return Task(name, graph, split, partition, setting.replace(**changes), seed)
 
 
+def owned_task(name: str, graph: Graph, owner: np.ndarray, **setting: Any) -> Task:
+    """A task in which ``owner`` says whose node is whose, split within clients."""
+    partition = Partition(owner, int(owner.max()) + 1)
+    split = within_clients_split(graph, partition, {"train": 0.4, "val": 0.3}, 0)
+    return Task(name, graph, split, partition, TrainingConfig(**{**OWNED, **setting}), 0)
+
+
 def without_cross_edges(name: str) -> Task:
     """The same task, whose clients have no edges to each other."""
     task = task_of(name)
@@ -59,21 +71,21 @@ def without_cross_edges(name: str) -> Task:
 
 
 def same_runs(ours: RunResult, theirs: RunResult) -> bool:
-    """Whether two runs of one model are the same to the last bit: what is measured, the best
-    weights and what is sent.
+    """Whether two runs are the same to the last bit: what is measured, the best weights and what is
+    sent.
     """
     weights = ours.weights()
     return (
         all(torch.equal(weights[name], tensor) for name, tensor in theirs.weights().items())
-        and global_validations(ours) == global_validations(theirs)
+        and on_graph(ours) == on_graph(theirs)
         and ours.curve == theirs.curve
         and ours.communication == theirs.communication
     )
 
 
-def global_validations(result: RunResult) -> list[float]:
-    """Validation accuracy of one model on the global graph, round by round."""
-    return [accuracy.validation for (accuracy,) in result.history.on_graph]
+def on_graph(result: RunResult) -> list[list[tuple[float, ...]]]:
+    """Test and validation accuracy on the global graph, round by round and model by model."""
+    return [[accuracy[:2] for accuracy in models] for models in result.history.on_graph]
 
 
 def parameters_of(name: str, **changes: Any) -> Parameters:
@@ -97,17 +109,43 @@ def run_on(task: Task, name: str, **changes: Any) -> RunResult:
     return registry.find(name).run(task, parameters_of(name, **changes))
 
 
-def train(
-    name: str,
-    seed: int = 0,
-    clients: int = CLIENTS,
-    observers: Sequence[Any] = (),
-    task: Task | None = None,
-    **changes: Any,
-) -> RunResult:
-    """Run a method on a task, by default the small one, few epochs before its classifier."""
-    task = task or dataclasses.replace(task_of(name, seed, clients), observers=observers)
-    return run_on(task, name, **{**known(name, FEW_EPOCHS), **changes})
+def train(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) -> RunResult:
+    """Run a method on the small task, few epochs before its classifier."""
+    return run_on(task_of(name, seed, clients), name, **{**known(name, FEW_EPOCHS), **changes})
+
+
+class Message(NamedTuple):
+    """What crosses the boundary."""
+
+    client: int
+    direction: str
+    kind: str
+    payload: dict[str, torch.Tensor]
+
+
+def observed(task: Task, name: str, **changes: Any) -> tuple[RunResult, list[Message]]:
+    """Run a method on a task, few epochs before its classifier; with all that crosses, in order."""
+    crossed: list[Message] = []
+
+    def listen(client: int, direction: str, kind: str, payload: dict[str, torch.Tensor]) -> None:
+        copies = {key: tensor.clone() for key, tensor in payload.items()}
+        crossed.append(Message(client, direction, kind, copies))
+
+    task = dataclasses.replace(task, observers=(listen,))
+    return run_on(task, name, **{**known(name, FEW_EPOCHS), **changes}), crossed
+
+
+def watch(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[dict[str, Any]]:
+    """The arguments, by name, of all calls to come of a function, which does what it did."""
+    calls: list[dict[str, Any]] = []
+    function = getattr(owner, name)
+
+    def noted(*given: Any, **named: Any) -> Any:
+        calls.append(inspect.signature(function).bind(*given, **named).arguments)
+        return function(*given, **named)
+
+    monkeypatch.setattr(owner, name, noted)
+    return calls
 
 
 def counted(

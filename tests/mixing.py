@@ -15,6 +15,7 @@ def client_of(
     kind: Any,
     model: Any = None,
     shared: Any = lambda name: True,
+    /,
     **options: Any,
 ) -> Any:
     """A client of a kind, without a federation."""

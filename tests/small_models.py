@@ -16,6 +16,11 @@ def drawn(model: Any, seed: int = 0) -> Any:
     return model
 
 
+def flat(tensors: Any) -> Tensor:
+    """All numbers of tensors in a row, without a gradient."""
+    return torch.cat([tensor.detach().flatten() for tensor in tensors])
+
+
 def full(model: Any, graph: Graph, *more: Any) -> Tensor:
     """Outputs of all nodes from their full neighbourhoods."""
     return model.full(

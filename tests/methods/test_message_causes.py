@@ -3,6 +3,7 @@ client's data changed, none of its messages changes before one that it received.
 """
 
 import dataclasses
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from feddep.graph.graph import Graph
 from feddep.methods import registry
 from feddep.methods.method import ORACLE
 from feddep.training.task import Task
-from method_tasks import CLIENTS, task_of, train
+from method_tasks import CLIENTS, Message, observed, task_of
 
 METHODS = [
     name
@@ -22,7 +23,6 @@ METHODS = [
 ]
 """An oracle's clients know what nobody told them, by definition."""
 FULL = {"encoder": "gcn", "full_batch": True}
-Message = tuple[str, str, dict[str, torch.Tensor]]
 
 
 def changed_client(task: Task, client: int) -> Task:
@@ -43,23 +43,21 @@ def changed_client(task: Task, client: int) -> Task:
     return dataclasses.replace(task, graph=changed)
 
 
-def messages(task: Task, name: str, **changes: Any) -> dict[int, list[Message]]:
+def by_client(task: Task, name: str, **changes: Any) -> dict[int, list[Message]]:
     """What each client sent and received, in order."""
-    seen: dict[int, list[Message]] = {}
-
-    def listen(client: int, direction: str, kind: str, payload: dict[str, torch.Tensor]) -> None:
-        copies = {key: tensor.clone() for key, tensor in payload.items()}
-        seen.setdefault(client, []).append((direction, kind, copies))
-
-    train(name, task=dataclasses.replace(task, observers=(listen,)), **changes)
+    seen: defaultdict[int, list[Message]] = defaultdict(list)
+    for message in observed(task, name, **changes)[1]:
+        seen[message.client].append(message)
     return seen
 
 
 def first_difference(ours: list[Message], theirs: list[Message]) -> Message | None:
     """The first of our messages that is not theirs; None if all are."""
     for one, other in zip(ours, theirs, strict=False):
-        same = one[:2] == other[:2] and one[2].keys() == other[2].keys()
-        if not same or not all(torch.equal(one[2][key], other[2][key]) for key in one[2]):
+        same = one[:3] == other[:3] and one.payload.keys() == other.payload.keys()
+        if not same or not all(
+            torch.equal(one.payload[key], other.payload[key]) for key in one.payload
+        ):
             return one
     return None
 
@@ -77,10 +75,10 @@ def test_no_message_depends_on_what_a_client_was_not_told(
     name: str, options: dict[str, Any], setting: dict[str, Any]
 ):
     task = task_of(name, **setting)
-    before = messages(task, name, **options)
-    after = messages(changed_client(task, CLIENTS - 1), name, **options)
+    before = by_client(task, name, **options)
+    after = by_client(changed_client(task, CLIENTS - 1), name, **options)
     for client in range(CLIENTS - 1):
-        differing = first_difference(before.get(client, []), after.get(client, []))
-        assert differing is None or differing[0] == "down", differing[1]
-    own = first_difference(before.get(CLIENTS - 1, []), after.get(CLIENTS - 1, []))
+        differing = first_difference(before[client], after[client])
+        assert differing is None or differing.direction == "down", differing.kind
+    own = first_difference(before[CLIENTS - 1], after[CLIENTS - 1])
     assert not before or own is not None

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from pydantic import ValidationError
 
 import feddep.methods
@@ -23,33 +22,32 @@ from feddep.training.evaluation import mean_losses
 from feddep.training.summary import summary
 from feddep.training.task import RunResult
 from feddep.utils.errors import ConfigError, Notice, PartitionError
-from method_tasks import CLIENTS, ROUNDS, known, reachable, run_on, task_of, train
+from method_tasks import (
+    CLIENTS,
+    ROUNDS,
+    Message,
+    known,
+    observed,
+    reachable,
+    run_on,
+    same_runs,
+    task_of,
+    train,
+)
 
 NAMES = list(registry.methods())
 FEW = {"pretraining_epochs": 2, "generator_local_epochs": 2, "encoder_epochs": 2}
 
 
 @functools.cache
-def observed(name: str) -> tuple[RunResult, CommunicationLog, list[tuple[str, torch.Tensor]]]:
-    """A method's run, what observers count of it, and every tensor that crosses."""
-    crossed: list[tuple[str, torch.Tensor]] = []
-    seen = CommunicationLog()
-
-    def observe(client: int, direction: Any, kind: str, payload: dict[str, torch.Tensor]) -> None:
-        crossed.extend((f"{kind}.{key}", tensor.clone()) for key, tensor in payload.items())
-        seen.count(
-            client,
-            direction,
-            kind,
-            sum(tensor.numel() * tensor.element_size() for tensor in payload.values()),
-        )
-
-    return train(name, observers=(observe,)), seen, crossed
+def learned(name: str) -> tuple[RunResult, list[Message]]:
+    """A method's run, and all that crosses."""
+    return observed(task_of(name), name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_learns(name):
-    outcome, task = observed(name)[0], task_of(name)
+    outcome, task = learned(name)[0], task_of(name)
     chance = np.bincount(task.graph.labels).max() / task.graph.num_nodes
     (judged,) = outcome.history.judged
     assert all(len(values) == ROUNDS for values in outcome.curve.values())
@@ -61,11 +59,8 @@ def test_it_learns(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_a_function_of_its_seed(name):
-    first, again, other = observed(name)[0], train(name), train(name, seed=1)
-    assert first.curve["loss"] == again.curve["loss"]
-    assert first.communication == again.communication
-    for weight, same in zip(first.weights().values(), again.weights().values(), strict=True):
-        assert torch.equal(weight, same)
+    first, again, other = learned(name)[0], train(name), train(name, seed=1)
+    assert same_runs(first, again)
     assert first.curve["loss"] != other.curve["loss"]
 
 
@@ -74,11 +69,17 @@ def test_nothing_raw_crosses_the_boundary(name):
     """Everything that is counted is observed, and searched for rows of features, edges and labels
     of the client's own.
     """
-    outcome, seen, crossed = observed(name)
+    outcome, crossed = learned(name)
+    seen = CommunicationLog()
+    for client, direction, kind, payload in crossed:
+        size = sum(tensor.numel() * tensor.element_size() for tensor in payload.values())
+        seen.count(client, direction, kind, size)
     assert outcome.communication == seen.rows()
     graph = task_of(name).graph
     rows = {row.tobytes() for row in graph.features.toarray() if np.count_nonzero(row) > 1}
-    for label, tensor in crossed:
+    for label, tensor in (
+        (f"{each.kind}.{key}", tensor) for each in crossed for key, tensor in each.payload.items()
+    ):
         assert tensor.is_floating_point(), label
         if tensor.ndim:
             for axis in range(tensor.ndim):
@@ -116,7 +117,7 @@ def test_the_server_holds_no_way_to_the_clients_data():
 
 
 def test_fedavg_counts_exactly_what_it_sends():
-    outcome = observed("fedavg")[0]
+    outcome = learned("fedavg")[0]
     size = 4 * sum(tensor.numel() for tensor in outcome.weights().values())
     for client in range(CLIENTS):
         rows = {
@@ -145,7 +146,7 @@ def test_fedavg_of_one_client_is_that_client_alone():
 
 
 def test_local_reports_every_client():
-    outcome = observed("local")[0]
+    outcome = learned("local")[0]
     assert [facts["client"] for facts in outcome.clients] == list(range(CLIENTS))
     assert sum(facts["nodes"] for facts in outcome.clients) == 240
     assert len(outcome.history.judged[0].rounds) == CLIENTS

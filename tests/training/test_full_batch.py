@@ -12,31 +12,20 @@ from torch.nn.functional import cross_entropy
 from feddep.graph.graph import normalised_adjacency
 from feddep.graph.partition import Partition
 from feddep.graph.split import within_clients_split
-from feddep.methods import registry
 from feddep.training.config import FIELD, TrainingConfig
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import FullBatchLearner, new_optimizer
 from feddep.training.summary import summary
 from feddep.training.task import Task
 from graphs import random_graph
+from method_tasks import owned_task, run_on
 
-SETTING = TrainingConfig(
-    full_batch=True,
-    encoder="gcn",
-    rounds=4,
-    local_epochs=2,
-    hidden_channels=8,
-    learning_rate=0.05,
-    evaluation="owners",
-)
+SETTING = {"rounds": 4, "local_epochs": 2, "hidden_channels": 8, "learning_rate": 0.05}
 SHARES = {"train": 0.4, "val": 0.3}
 
 
-def task(clients: int = 3, **changes: object) -> Task:
-    graph = random_graph(60, 150)
-    partition = Partition(np.arange(60) % clients, clients)
-    split = within_clients_split(graph, partition, SHARES, 0)
-    return Task("a task", graph, split, partition, SETTING.replace(**changes), 0)
+def task(**changes: object) -> Task:
+    return owned_task("a task", random_graph(60, 150), np.arange(60) % 3, **{**SETTING, **changes})
 
 
 def test_a_step_is_that_of_dense_arithmetic():
@@ -59,8 +48,7 @@ def test_a_step_is_that_of_dense_arithmetic():
     assert learner.epoch(model, new_optimizer(model, given.setting)) == pytest.approx(
         float(loss.detach()), rel=1e-5
     )
-    for found, wanted in zip(model.parameters(), expected, strict=True):
-        assert torch.allclose(found, wanted, atol=1e-6)
+    torch.testing.assert_close([*model.parameters()], expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_penalty_is_added_to_the_gradient_and_not_to_the_loss():
@@ -80,12 +68,7 @@ def test_a_penalty_is_added_to_the_gradient_and_not_to_the_loss():
 
 
 def test_kept_moments_make_another_training_from_the_second_round_on():
-    runs = [
-        registry.find("fedavg").run(
-            task(optimizer_state=state), registry.find("fedavg").parameters()
-        )
-        for state in ("fresh", "kept")
-    ]
+    runs = [run_on(task(optimizer_state=state), "fedavg") for state in ("fresh", "kept")]
     first, second = (run.curve["loss"] for run in runs)
     assert first[0] == second[0]
     assert first[2] != second[2]
@@ -93,13 +76,13 @@ def test_kept_moments_make_another_training_from_the_second_round_on():
 
 @pytest.mark.parametrize("method", ["local", "fedavg", "global"])
 def test_owners_judge_before_and_after_the_local_steps(method: str):
-    given, found = task(), registry.find(method)
-    result = found.run(given, found.parameters())
+    given = task()
+    result = run_on(given, method)
     history, reported = result.history, summary(result)
     assert history.evaluation == "owners"
     for when in ("before", "after"):
         rounds = getattr(history, when)
-        assert len(rounds) == SETTING.rounds
+        assert len(rounds) == SETTING["rounds"]
         right = [sum(right for right, _ in scores.validation) for scores in rounds]
         best = rounds[right.index(max(right))].test
         assert reported[f"local_{when}"]["best"] == sum(r for r, _ in best) / sum(

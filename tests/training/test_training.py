@@ -55,8 +55,7 @@ def test_an_epoch_is_the_loop_that_the_papers_describe(optimizer):
 
     assert sorted(order) == NODES.tolist()
     assert loss == pytest.approx(np.mean(losses), rel=1e-5)
-    for our, expected in zip(ours.parameters(), reference.parameters(), strict=True):
-        torch.testing.assert_close(our, expected)
+    torch.testing.assert_close([*ours.parameters()], [*reference.parameters()])
 
 
 def test_no_training_nodes_is_no_step():

@@ -48,7 +48,7 @@ METHODS = (
         "fedgcn_noised",
         "FedGCN, noise",
         NoisedParameters,
-        "feddep.methods.fedgcn.fedgcn:run_noised",
+        "feddep.methods.fedgcn.noised:run",
         assumes=(CROSS_CLIENT_EDGES, "noised sums of neighbours' features shared"),
         encoders=("sage", "gcn"),
         full_batch=True,

@@ -17,16 +17,8 @@ the global graph.
 In the paper the parts are encrypted, so that the server reads none.  Here no cipher is run: parts
 are counted as what they are. A row to which a single node contributes tells that node's features,
 up to a factor, whatever is encrypted.
-
-*With noise* (ours) what a client sends is (ε, δ)-differentially private for the features of one of
-its nodes v, x_v or any other row of length at most C: it moves by at most ‖x_v − x'_v‖ · (Σ_r M[r,
-v]²)^½ for M = D̂^(−1/2) (A + I) D̂^(−1/2) and all rows r sent.  Two such rows are up to 2C apart,
-and √2 C if no feature is negative.  Noise is that of the Gaussian mechanism (Balle and Wang, 2018)
-for the largest move of any of its nodes.  Edges, degrees and weights are not covered.
 """
 
-import dataclasses
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,14 +32,12 @@ from feddep.federation.averaging import train_federated
 from feddep.federation.boundary import Boundary, ByClient, schema_of
 from feddep.federation.client import REPORTS, Client
 from feddep.graph.graph import Graph, normalised_adjacency
-from feddep.methods.fedgcn import FedGCNParameters, NoisedParameters
+from feddep.methods.fedgcn import FedGCNParameters
 from feddep.methods.shared.cross_edges import CrossEdges, cross_edges, normalised_rows
 from feddep.methods.shared.routing import DEGREES, share_degrees, share_kinds
 from feddep.nn.encoders import GCN, NodeLayer
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sparse import ConstantMatrix, SparseMatrix
-from feddep.privacy.accountant import least_noise
-from feddep.privacy.vesper_accounting import TouchMixture
 from feddep.training.evaluator import Evaluator
 from feddep.training.learner import new_learner
 from feddep.training.task import ClientData, RunResult, Task
@@ -77,41 +67,6 @@ class DenseMatrix(ConstantMatrix):
 
     def multiply_transposed(self, dense: Tensor) -> Tensor:
         return self.rows.T @ dense
-
-
-def run_noised(task: Task, parameters: NoisedParameters, steps: Any = None) -> RunResult:
-    """FedGCN on rows of bounded length, with noise on what is exchanged."""
-    features = bounded(task.graph.features, parameters.clip)
-    apart = parameters.clip * (math.sqrt(2) if features.data.min() >= 0 else 2)
-    noise = (
-        0.0
-        if parameters.epsilon is None
-        else apart * noise_multiplier(parameters.epsilon, parameters.delta)
-    )
-    return run(
-        dataclasses.replace(task, graph=dataclasses.replace(task.graph, features=features)),
-        parameters,
-        noise=noise,
-    )
-
-
-def bounded(features: sp.csr_matrix, clip: float) -> sp.csr_matrix:
-    """The same rows, those longer than ``clip`` scaled down to it; float32, shape (n, F)."""
-    lengths = np.maximum(norm(features, axis=1), 1e-30)
-    return sp.csr_matrix(
-        sp.diags_array(np.minimum(1, clip / lengths).astype(np.float32)) @ features
-    )
-
-
-def noise_multiplier(epsilon: float, delta: float) -> float:
-    """σ/Δ with which one Gaussian mechanism is (ε, δ)-private, at most 0.01 % above the least."""
-    return least_noise(
-        lambda sigma: TouchMixture(np.ones(1), np.ones(1)).epsilon(sigma, delta),
-        epsilon,
-        0.01,
-        1e6,
-        1.0001,
-    )
 
 
 def run(

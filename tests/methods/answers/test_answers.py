@@ -5,7 +5,6 @@ against slow references.
 import dataclasses
 import math
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -33,13 +32,16 @@ from feddep.training.evaluation import total
 from feddep.training.evaluator import Evaluator
 from feddep.utils.errors import ConfigError
 from method_tasks import (
-    global_validations,
+    Message,
+    observed,
+    on_graph,
     parameters_of,
     run_on,
     same_runs,
     steps_of,
     task_of,
     train,
+    watch,
     without_cross_edges,
 )
 
@@ -72,7 +74,7 @@ def test_without_weight_of_neighbours_propagation_is_fedavg_to_the_bit():
 def test_the_global_graph_and_the_choice_of_a_round_are_those_of_fedavg(name: str):
     changed, plain = train(name), train("fedavg")
     assert all(changed.curve[curve] == plain.curve[curve] for curve in CURVES)
-    assert global_validations(changed) == global_validations(plain)
+    assert on_graph(changed) == on_graph(plain)
     weights = changed.weights()
     assert all(torch.equal(tensor, weights[key]) for key, tensor in plain.weights().items())
     assert changed.curve["local_before"] != plain.curve["local_before"]
@@ -152,14 +154,10 @@ def test_answers_come_from_the_round_that_is_best_on_validation_nodes():
 
 
 def test_propagation_starts_from_labels_and_predictions_and_counts_all_neighbours(monkeypatch):
-    task, given, propagated = task_of("answers_propagation"), [], propagation.propagated
-    monkeypatch.setattr(
-        propagation, "propagated", lambda *each: given.append(each) or propagated(*each)
-    )
+    task, calls = task_of("answers_propagation"), watch(monkeypatch, propagation, "propagated")
     run_on(task, "answers_propagation", epsilon=None)
-    for (graph, split), own, (adjacency, told, degrees, start, kept, _) in zip(
-        task.subgraphs(), cross_edges(task), given, strict=False
-    ):
+    for (graph, split), own, call in zip(task.subgraphs(), cross_edges(task), calls, strict=False):
+        adjacency, told, degrees, start, kept, _ = call.values()
         assert (adjacency != graph.adjacency).nnz == 0
         assert np.array_equal(degrees, np.diff(task.graph.indptr)[own.nodes])
         assert np.array_equal(told.sum(axis=1), np.diff(own.links.indptr))
@@ -228,18 +226,23 @@ def test_answers_are_drawn_once_a_node_by_the_law_of_randomised_response():
     )
 
 
+def told(crossed: list[Message], direction: str) -> dict[int, np.ndarray]:
+    """The classes that each client answers, or is answered."""
+    return {
+        each.client: each.payload[asking.ANSWERS].numpy().argmax(axis=1)
+        for each in crossed
+        if (each.direction, each.kind) == (direction, asking.ANSWERS)
+    }
+
+
 @pytest.mark.parametrize("labels", [False, True])
 def test_local_accuracy_at_the_best_round_is_that_of_its_weights_and_of_what_was_heard(
     labels: bool,
 ):
-    heard = {}
-
-    def listen(client, direction, kind, payload):
-        if (direction, kind) == ("down", "answers"):
-            heard[client] = payload["answers"].numpy().argmax(axis=1)
-
-    task = dataclasses.replace(task_of("answers_bayes"), observers=(listen,))
-    result = run_on(task, "answers_bayes", likelihood="plain", labels=labels, epsilon=None)
+    task = task_of("answers_bayes")
+    options = {"likelihood": "plain", "labels": labels, "epsilon": None}
+    result, crossed = observed(task, "answers_bayes", **options)
+    heard = told(crossed, "down")
     (judged,), model = result.history.judged, task.new_model()
     model.load_state_dict(result.weights())
     logits = [Evaluator(graph).logits(model).numpy() for graph, _ in task.subgraphs()]
@@ -264,23 +267,23 @@ def test_local_accuracy_at_the_best_round_is_that_of_its_weights_and_of_what_was
 def test_rules_and_their_parameters_share_one_training():
     task = task_of("answers_bayes")
     first, *others = (steps_of(name, task, parameters_of(name)) for name in RULES)
-    for name, tensor in first["pretrain"].tensors.items():
-        assert all(torch.equal(tensor, other["pretrain"].tensors[name]) for other in others)
+    for other in others:
+        torch.testing.assert_close(
+            other["pretrain"].tensors, first["pretrain"].tensors, rtol=0, atol=0
+        )
 
 
 def test_the_second_fedavg_reads_how_often_each_class_was_answered(monkeypatch):
-    task, given, train_on = task_of("answers_counts"), [], class_counts.fedavg.train_on
+    task = task_of("answers_counts")
     results = {"pretrain": recorded_fedavg.train(task)}
-    monkeypatch.setattr(
-        class_counts.fedavg, "train_on", lambda *each: given.append(each) or train_on(*each)
-    )
+    calls = watch(monkeypatch, class_counts.fedavg, "train_on")
     result = class_counts.run(task, parameters_of("answers_counts", epsilon=None), results)
     known = np.zeros(task.graph.num_nodes, dtype=np.int64)
     for own, logits in zip(
         cross_edges(task), recorded_fedavg.at_best_round(results["pretrain"]), strict=True
     ):
         known[own.nodes] = logits.argmax(axis=1)
-    ((wider, parts),) = given
+    ((wider, parts),) = (call.values() for call in calls)
     width = task.graph.num_features
     assert wider.graph.features[:, width:].nnz == 0
     assert (wider.graph.features[:, :width] != task.graph.features).nnz == 0
@@ -317,15 +320,9 @@ def test_labels_that_are_read_are_drawn_once_by_randomised_response_and_others_s
 
 @pytest.mark.parametrize("label_epsilon", [0.5, 4.0])
 def test_answers_hold_the_private_labels_and_not_the_true_ones(label_epsilon: float):
-    sent = {}
-
-    def listen(client: int, direction: str, kind: str, payload: Any) -> None:
-        if (direction, kind) == ("up", asking.ANSWERS):
-            sent[client] = payload[kind].numpy().argmax(axis=1)
-
-    task = dataclasses.replace(task_of("answers_private_labels"), observers=(listen,))
+    task = task_of("answers_private_labels")
     options = {"label_epsilon": label_epsilon, "labels": True, "epsilon": None}
-    run_on(task, "answers_private_labels", **options)
+    sent = told(observed(task, "answers_private_labels", **options)[1], "up")
     private = recorded_fedavg.private_labels(task, label_epsilon).graph.labels
     answered, true = [], []
     for client, own in enumerate(cross_edges(task)):

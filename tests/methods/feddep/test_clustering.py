@@ -4,6 +4,7 @@ import torch
 
 from feddep.methods.feddep import clustering
 from feddep.methods.feddep.clustering import clusters, kmeans, sharpened, soft_assignment
+from method_tasks import watch
 
 
 def test_kmeans_finds_what_is_there():
@@ -40,13 +41,9 @@ def test_deep_embedded_clustering_descends_as_the_authors_code(monkeypatch: pyte
     """Each of four layers for 2 epochs with a rate of 0.1, the whole for 3 and the clustering for 5
     with 0.01.
     """
-    descended = []
-    descend = clustering._descend
-
-    def watched(loss, points, modules, epochs, rate, generator):
-        descended.append((epochs, rate))
-        descend(loss, points, modules, epochs, rate, generator)
-
-    monkeypatch.setattr(clustering, "_descend", watched)
+    calls = watch(monkeypatch, clustering, "_descend")
     clustering.deep_embedded_clustering(torch.rand(20, 4), 3, 0)
-    assert descended == [(2, 0.1)] * 4 + [(3, 0.01), (5, 0.01)]
+    assert [(call["epochs"], call["rate"]) for call in calls] == [(2, 0.1)] * 4 + [
+        (3, 0.01),
+        (5, 0.01),
+    ]

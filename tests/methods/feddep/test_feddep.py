@@ -122,8 +122,7 @@ def test_a_remote_search_finds_what_a_search_at_home_would_and_counts_stay_at_ho
     )
     asked = without_prototypes.remote_nearest(boundary, 1, embeddings)(points, chosen)
     known = nearest_in([embeddings[0], embeddings[2]])(points, chosen)
-    for of_asked, of_known in zip(asked, known, strict=True):
-        torch.testing.assert_close(of_asked, of_known[:])
+    torch.testing.assert_close([*asked], [each[:] for each in known])
     assert len(crossed) == 7
     assert not any(tensor[~chosen].any() for tensor in crossed)
 

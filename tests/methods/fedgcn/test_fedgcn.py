@@ -15,7 +15,7 @@ from scipy.stats import norm
 from divided import random_task, tasks
 from feddep.federation.boundary import Boundary
 from feddep.graph.graph import normalised_adjacency
-from feddep.methods.fedgcn import fedgcn
+from feddep.methods.fedgcn import fedgcn, noised
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.nn.encoders import GCN
 from feddep.training.evaluator import Evaluator
@@ -78,14 +78,14 @@ def test_the_noise_multiplier_is_the_least_of_the_gaussian_mechanism(epsilon):
             -0.5 / sigma - epsilon * sigma
         )
 
-    sigma = fedgcn.noise_multiplier(epsilon, 1e-5)
+    sigma = noised.noise_multiplier(epsilon, 1e-5)
     assert delta(sigma) <= 1e-5 < delta(0.999 * sigma)
 
 
 def test_rows_are_bounded_and_shorter_ones_stay():
     rows = np.array([[3, 4, 0], [0, 0.07, 0], [0, 0.01, 0], [0, 0, 0]], dtype=np.float32)
     np.testing.assert_allclose(
-        fedgcn.bounded(sp.csr_matrix(rows), 0.05).toarray(),
+        noised.bounded(sp.csr_matrix(rows), 0.05).toarray(),
         [[0.03, 0.04, 0], [0, 0.05, 0], [0, 0.01, 0], [0, 0, 0]],
         rtol=1e-6,
     )
@@ -107,8 +107,8 @@ def test_what_a_client_sends_moves_by_no_more_than_noise_is_made_for(hops):
         )
         for client, sums in sent_by(moved, hops)[0].items():
             moves[client] = max(moves[client], float((sums - exact[client]).norm()))
-    noised, _ = sent_by(task, hops, noise=3.0)
-    for client, sums in noised.items():
+    changed, _ = sent_by(task, hops, noise=3.0)
+    for client, sums in changed.items():
         assert float((sums - exact[client]).std()) == pytest.approx(3 * moves[client], rel=0.05)
 
 
@@ -116,10 +116,10 @@ def test_what_a_client_sends_moves_by_no_more_than_noise_is_made_for(hops):
 def test_a_client_is_left_with_the_noise_of_the_others_alone(hops):
     task = task_of("fedgcn_noised")
     edges = cross_edges(task)
-    (exact, truth), (noised, found) = sent_by(task, hops), sent_by(task, hops, noise=3.0)
+    (exact, truth), (changed, found) = sent_by(task, hops), sent_by(task, hops, noise=3.0)
     noise = torch.zeros(len(edges), task.graph.num_nodes, task.graph.num_features)
     for client, own in enumerate(edges):
-        noise[client, fedgcn._told(own, hops)] = noised[client] - exact[client]
+        noise[client, fedgcn._told(own, hops)] = changed[client] - exact[client]
     for client, own in enumerate(edges):
         known = np.concatenate([own.nodes, own.outside]) if hops == 2 else own.nodes
         others = noise.sum(dim=0) - noise[client]
@@ -136,6 +136,6 @@ def test_bounded_features_that_may_be_negative_are_twice_the_bound_apart(monkeyp
         task, graph=dataclasses.replace(task.graph, features=-task.graph.features)
     )
     for each in (task, negative):
-        fedgcn.run_noised(each, parameters)
-    sigma = fedgcn.noise_multiplier(4.0, 1e-5)
+        noised.run(each, parameters)
+    sigma = noised.noise_multiplier(4.0, 1e-5)
     assert given == pytest.approx([5 * math.sqrt(2) * sigma, 10 * sigma])

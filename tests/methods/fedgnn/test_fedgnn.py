@@ -9,9 +9,9 @@ from feddep.methods.fedgnn import fedgnn
 from feddep.methods.shared import routing
 from feddep.methods.shared.cross_edges import cross_edges
 from feddep.methods.shared.expansion import ExpandedSubgraph
-from feddep.privacy.dpsgd import PrivateLearner
+from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.training.learner import Learner
-from method_tasks import CLIENTS, ROUNDS, task_of, train
+from method_tasks import CLIENTS, ROUNDS, task_of, train, watch
 
 FREE = {"sigma": 0.0, "clip": 1e6}
 
@@ -74,12 +74,6 @@ def test_embeddings_are_those_of_the_global_graph_when_training_starts(monkeypat
 
 
 def test_every_client_trains_by_dp_sgd_with_the_given_noise(monkeypatch):
-    made, start = [], PrivateLearner.__init__
-
-    def watched(self, *given, privacy):
-        made.append((privacy.sigma, privacy.clip))
-        start(self, *given, privacy=privacy)
-
-    monkeypatch.setattr(PrivateLearner, "__init__", watched)
+    made = watch(monkeypatch, PrivateLearner, "__init__")
     run(sigma=0.3, clip=4.0)
-    assert made == [(0.3, 4.0)] * CLIENTS
+    assert [each["privacy"] for each in made] == [Privacy(sigma=0.3, clip=4.0)] * CLIENTS

@@ -6,7 +6,7 @@ import numpy as np
 
 from feddep.methods.fedgraph.ddpg import Ddpg
 from feddep.training.learner import Learner
-from method_tasks import CLIENTS, ROUNDS, train
+from method_tasks import CLIENTS, ROUNDS, train, watch
 
 
 def run(clients=CLIENTS, **parameters):
@@ -16,9 +16,7 @@ def run(clients=CLIENTS, **parameters):
 def test_of_one_client_with_the_largest_fanouts_it_is_fedavg(monkeypatch):
     monkeypatch.setattr(Ddpg, "act", lambda self, state, explore: np.ones(2))
     ours, plain = run(1, episodes=0), train("fedavg", clients=1)
-    assert ours.curve["loss"] == plain.curve["loss"]
-    assert ours.curve["validation"] == plain.curve["validation"]
-    assert ours.curve["test"] == plain.curve["test"]
+    assert ours.curve == plain.curve
 
 
 def test_the_agent_explores_and_learns_in_practice_only(monkeypatch):
@@ -36,17 +34,13 @@ def test_the_agent_explores_and_learns_in_practice_only(monkeypatch):
 
 
 def test_what_is_remembered_is_the_state_before_the_action_and_the_one_after(monkeypatch):
-    remembered = []
-    remember = Ddpg.remember
-    monkeypatch.setattr(
-        Ddpg, "remember", lambda self, *step: (remembered.append(step), remember(self, *step))[1]
-    )
+    remembered = watch(monkeypatch, Ddpg, "remember")
     run(episodes=1, cost_weight=0.0, target=0.5)
-    assert not remembered[0][0].any()  # clients start with equal weights
+    assert not remembered[0]["state"].any()  # clients start with equal weights
     for before, after in itertools.pairwise(remembered):
-        np.testing.assert_array_equal(before[3], after[0])
-        assert before[3].any()
-    assert all(-1 <= step[2] <= 7 for step in remembered)  # 64^(−0.5) − 1 to 64^0.5 − 1
+        np.testing.assert_array_equal(before["following"], after["state"])
+        assert before["following"].any()
+    assert all(-1 <= step["reward"] <= 7 for step in remembered)  # 64^(−0.5) − 1 to 64^0.5 − 1
 
 
 def test_every_client_and_layer_draws_as_many_neighbours_as_it_is_told(monkeypatch):

@@ -6,21 +6,21 @@ import numpy as np
 import pytest
 import torch
 
-from method_tasks import CLIENTS, run_on, task_of, train
+from method_tasks import CLIENTS, observed, run_on, task_of, train
 
 FULL = [{"full_batch": True, "encoder": encoder, "dropout": 0.5} for encoder in ("sage", "gcn")]
 
 
 def test_embeddings_are_noised_before_they_are_sent():
-    sent = {0.0: [], 3.0: []}
-    for noise, messages in sent.items():
-
-        def record(client, direction, kind, payload, messages=messages):
-            if direction == "up" and kind.startswith("embeddings"):
-                messages.append(payload["embeddings"])
-
-        train("fedgsl", observers=(record,), noise=noise)
-    for clean, noisy in zip(sent[0.0], sent[3.0], strict=True):
+    sent = (
+        [
+            each.payload["embeddings"]
+            for each in observed(task_of("fedgsl"), "fedgsl", noise=noise)[1]
+            if each.direction == "up" and each.kind.startswith("embeddings")
+        ]
+        for noise in (0.0, 3.0)
+    )
+    for clean, noisy in zip(*sent, strict=True):
         lengths = clean.norm(dim=1)
         assert (((lengths - 1).abs() < 1e-5) | (lengths == 0)).all()
         assert float((noisy - clean).square().sum(dim=1).mean().sqrt()) == pytest.approx(3, rel=0.1)

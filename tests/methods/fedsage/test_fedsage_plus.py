@@ -12,7 +12,7 @@ from feddep.methods.fedsage import cross_client, fedsage_plus
 from feddep.methods.fedsage.cross_client import GRADIENTS, REQUEST, Peer, ask_others
 from feddep.methods.fedsage.neighgen import NeighbourGenerator
 from feddep.utils import seeding
-from method_tasks import CLIENTS, counted, parameters_of, run_on, steps_of, task_of
+from method_tasks import CLIENTS, counted, observed, parameters_of, steps_of, task_of
 from small_models import drawn
 
 LOCAL, FEDERATED = 2, 3
@@ -33,19 +33,11 @@ def generator_of(name: str, parameters: Any, clients: int = CLIENTS) -> Any:
     return steps_of(name, task_of("fedsage_plus", clients=clients), parameters)["generator"]
 
 
-def run(name: str = "fedsage_plus", **changes: Any) -> Any:
-    return run_on(task_of("fedsage_plus"), name, **{**SMALL, **changes})
-
-
 def test_messages_follow_algorithm_1_in_order():
     """Procedures C, A (line 9), D and A (line 14), epoch after epoch, and nothing before the local
     epochs are over.
     """
-    events: list[tuple[int, str, str]] = []
-    task = dataclasses.replace(
-        task_of("fedsage_plus"), observers=(lambda *message: events.append(message[:3]),)
-    )
-    run_on(task, "fedsage_plus", **SMALL)
+    events = [each[:3] for each in observed(task_of("fedsage_plus"), "fedsage_plus", **SMALL)[1]]
     expected = []
     for i in range(CLIENTS):
         epoch = [(i, "up", REQUEST)]
@@ -105,9 +97,7 @@ def test_an_answer_is_the_gradient_of_the_nearest_node_s_distance(scale):
         for name, weight in generator.named_parameters()
         if not name.startswith("number.")
     }
-    assert answer.keys() == expected.keys()
-    for name, gradient in expected.items():
-        torch.testing.assert_close(answer[name], gradient)
+    torch.testing.assert_close(answer, expected)
 
 
 def test_the_server_adds_up_what_the_others_answer():
@@ -127,8 +117,8 @@ def test_the_server_adds_up_what_the_others_answer():
         )
         for j in (1, 2)
     ]
-    for name, gradient in total.items():
-        torch.testing.assert_close(gradient, alone[0][name] + alone[1][name])
+    expected = {name: gradient + alone[1][name] for name, gradient in alone[0].items()}
+    torch.testing.assert_close(total, expected)
 
 
 def test_a_gradient_gives_a_node_s_features_away():

@@ -134,8 +134,7 @@ def test_the_local_loss_and_its_gradient_are_the_paper_s(case, count, feature, s
         torch.autograd.grad(each, inputs, allow_unused=True, materialize_grads=True)
         for each in (ours, theirs)
     ]
-    for our, their in zip(*gradients, strict=True):
-        torch.testing.assert_close(our, their, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-4)
 
 
 def test_the_task_loss_is_that_of_the_wholly_mended_graph():

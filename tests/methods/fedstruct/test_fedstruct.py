@@ -2,8 +2,6 @@
 nodes together.
 """
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
@@ -17,7 +15,7 @@ from feddep.graph.graph import Graph
 from feddep.methods.fedstruct import fedlap, fedstruct
 from feddep.methods.shared.cross_edges import cross_edges, normalised_rows
 from feddep.utils.errors import ConfigError
-from method_tasks import parameters_of, run_on
+from method_tasks import observed, parameters_of
 
 FULL = {
     "encoder": "gcn",
@@ -85,17 +83,13 @@ def test_lanczos_finds_the_least_eigenvalues_first(steps):
     np.testing.assert_allclose(np.abs(basis[:, 2:4].T @ vectors[:, 1:3]), np.eye(2), atol=1e-2)
 
 
-def observed(task, name, **options):
+def sent_by(task, name, **options):
     """The first and the last weights that client 0 is sent, and each client's rows of a basis."""
-    sent, bases = [], {}
-
-    def observe(client, direction, kind, payload):
-        if (client, direction, kind) == (0, "down", "model"):
-            sent.append({key: tensor.clone() for key, tensor in payload.items()})
-        if kind.startswith("basis"):
-            bases[client] = payload["vectors"].clone()
-
-    run_on(dataclasses.replace(task, observers=(observe,)), name, **options)
+    _, crossed = observed(task, name, **options)
+    sent = [each.payload for each in crossed if each[:3] == (0, "down", "model")]
+    bases = {
+        each.client: each.payload["vectors"] for each in crossed if each.kind.startswith("basis")
+    }
     return sent[0], sent[-1], [bases[i] for i in sorted(bases)]
 
 
@@ -148,7 +142,7 @@ def test_training_is_adam_on_all_clients_nodes(name, rounds, epochs):
     nodes = [task.partition.nodes(i) for i in range(task.partition.num_clients)]
     dense = torch.from_numpy(laplacian(task.graph)).float()
     if name == "fedstruct":
-        first, last, _ = observed(task, name, structure_width=6, hops=3)
+        first, last, _ = sent_by(task, name, structure_width=6, hops=3)
         walk = with_self_loops(task.graph) / with_self_loops(task.graph).sum(axis=1, keepdims=True)
         cubed = torch.from_numpy(np.linalg.matrix_power(walk, 3)).float()
         structure, energy = (
@@ -156,7 +150,7 @@ def test_training_is_adam_on_all_clients_nodes(name, rounds, epochs):
             (lambda s: 0.0),
         )
     else:
-        first, last, bases = observed(
+        first, last, bases = sent_by(
             task, name, structure_width=6, vectors=5, iterations=12, smoothing=2.0
         )
         basis = torch.empty(30, 5)
@@ -172,8 +166,8 @@ def test_training_is_adam_on_all_clients_nodes(name, rounds, epochs):
                 / torch.trace((basis @ w).T @ basis @ w)
             )
 
-    for key, weight in together(task, first, rounds * epochs, structure, energy).items():
-        torch.testing.assert_close(last[key], weight.detach(), rtol=1e-3, atol=1e-4)
+    expected = together(task, first, rounds * epochs, structure, energy)
+    torch.testing.assert_close(last, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_a_graph_whose_square_matrix_would_be_too_large_is_refused(monkeypatch):

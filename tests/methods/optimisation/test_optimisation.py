@@ -1,8 +1,5 @@
 """FedProx, SCAFFOLD, FedNova, FedAdam and FedYogi against their algorithms, written out."""
 
-from collections.abc import Iterable
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
@@ -11,7 +8,6 @@ from divided import random_task
 from feddep.federation.boundary import Boundary, numbers, schema_of
 from feddep.federation.client import REPORTS, Update
 from feddep.federation.server import weighted_mean
-from feddep.methods.basic import fedavg
 from feddep.methods.method import BUILT_IN_ENCODERS
 from feddep.methods.optimisation import ServerOptimizerParameters
 from feddep.methods.optimisation.fednova import NovaServer
@@ -20,15 +16,14 @@ from feddep.methods.optimisation.fedprox import ProximalClient
 from feddep.methods.optimisation.scaffold import ScaffoldClient, controls, with_control
 from feddep.utils.errors import Notice
 from method_tasks import run_on, task_of
+from mixing import client_of
+from small_models import flat
 
 
 def test_the_proximal_gradient_is_that_of_its_formula():
     task = random_task()
     model, other = task.new_model(), task.new_model()
-    boundary = Boundary({"model": schema_of(model), **REPORTS})
-    client = fedavg.new_client(
-        task, 0, task.subgraphs()[0], boundary, partial(ProximalClient, mu=0.6)
-    )
+    client = client_of(task, 0, ProximalClient, mu=0.6)
     client.load(model.state_dict())
     client.update()  # which leaves the weights that it started from in its term
     with torch.no_grad():
@@ -36,8 +31,8 @@ def test_the_proximal_gradient_is_that_of_its_formula():
             weight.add_(torch.linspace(-1, 1, weight.numel()).view_as(weight))
     pairs = zip(other.parameters(), model.parameters(), strict=True)
     (0.3 * sum((own - given.detach()).square().sum() for own, given in pairs)).backward()
-    for weight, found in zip(other.parameters(), client.learner.correction(other), strict=True):
-        torch.testing.assert_close(found, weight.grad)
+    expected = [weight.grad for weight in other.parameters()]
+    torch.testing.assert_close([*client.learner.correction(other)], expected)
 
 
 @pytest.mark.parametrize("yogi", [False, True])
@@ -63,8 +58,8 @@ def test_fednova_counts_changes_a_step():
     server = NovaServer({"w": torch.from_numpy(start)})
     server.aggregate(
         [
-            Update({"w": torch.from_numpy(w)}, n, 0.0, numbers(steps=tau))
-            for w, n, tau in zip(sent, nodes, taus, strict=True)
+            Update(k, {"w": torch.from_numpy(w)}, n, 0.0, numbers(steps=tau))
+            for k, (w, n, tau) in enumerate(zip(sent, nodes, taus, strict=True))
         ]
     )
     p = nodes / nodes.sum()
@@ -78,10 +73,6 @@ def test_fednova_says_where_it_is_fedavg():
         run_on(task_of("fednova", encoder="gcn", full_batch=True), "fednova")
 
 
-def flat(weights: Iterable[torch.Tensor]) -> torch.Tensor:
-    return torch.cat([weight.detach().flatten() for weight in weights])
-
-
 def test_scaffold_is_its_algorithm():
     """Full batches without sampling noise: g_i is the gradient of a client's loss, and a round is
     Algorithm 1, option II.
@@ -90,10 +81,9 @@ def test_scaffold_is_its_algorithm():
         clients=2, learning_rate=0.1, batch_size=100, local_epochs=2, layers=1, fanout=30
     )
     parts, model = task.subgraphs(), with_control(task.new_model())
-    boundary = Boundary({"model": schema_of(model), **REPORTS})
     clients = [
-        fedavg.new_client(task, i, part, boundary, ScaffoldClient, with_control(task.new_model()))
-        for i, part in enumerate(parts)
+        client_of(task, i, ScaffoldClient, with_control(task.new_model()))
+        for i in range(len(parts))
     ]
     sizes = [len(split.train) for _, split in parts]
     w, names = flat(model.parameters()), [name for name, _ in model.named_parameters()]
@@ -120,17 +110,16 @@ def test_scaffold_is_its_algorithm():
 def test_scaffold_corrects_what_it_says():
     """What is added to the gradient of the loss is c − c_i."""
     task = random_task(clients=2)
-    boundary = Boundary({"model": schema_of(with_control(task.new_model())), **REPORTS})
     model = with_control(task.new_model())
-    client = fedavg.new_client(task, 0, task.subgraphs()[0], boundary, ScaffoldClient, model)
+    client = client_of(task, 0, ScaffoldClient, model)
     state = {
         name: torch.full_like(value, 2.0) if name.startswith("control_") else value
         for name, value in model.state_dict().items()
     }
     client.own = [torch.full_like(weight, 0.5) for weight in model.parameters()]
     client.load(state)
-    for weight, found in zip(model.parameters(), client.learner.correction(model), strict=True):
-        torch.testing.assert_close(found, torch.full_like(weight, 1.5))
+    expected = [torch.full_like(weight, 1.5) for weight in model.parameters()]
+    torch.testing.assert_close([*client.learner.correction(model)], expected)
 
 
 GENERATOR = {"generator_local_epochs": 1, "generator_federated_epochs": 1, "generator_width": 8}

@@ -3,7 +3,6 @@ and Local.
 """
 
 import dataclasses
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,8 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from feddep.federation.boundary import Boundary, schema_of
-from feddep.federation.client import REPORTS, Client, Update
+from feddep.federation.client import Client, Update
 from feddep.federation.server import weighted_mean
-from feddep.graph.partition import Partition
-from feddep.graph.split import within_clients_split
-from feddep.methods.basic import fedavg
 from feddep.methods.optimisation.scaffold import with_control
 from feddep.methods.personalised import FedALAParameters, FedDCParameters, MoonParameters
 from feddep.methods.personalised.ditto import DittoClient
@@ -25,35 +20,26 @@ from feddep.methods.personalised.feddc import DriftClient
 from feddep.methods.personalised.fedper import upper_weights
 from feddep.methods.personalised.fedproto import PrototypeClient, PrototypeServer, with_prototypes
 from feddep.methods.personalised.moon import ContrastiveClient, embeddings
-from feddep.training.config import TrainingConfig
 from feddep.training.history import History
 from feddep.training.task import Task
 from graphs import random_graph
-from method_tasks import run_on
+from method_tasks import observed, owned_task, run_on
+from mixing import client_of
+from small_models import flat
 
 ROUNDS, RATE = 4, 0.1
-SETTING = TrainingConfig(
-    **{
-        "full_batch": True,
-        "encoder": "gcn",
-        "evaluation": "owners",
-        "optimizer": "sgd",
-        "learning_rate": RATE,
-    },
-    **{"rounds": ROUNDS, "local_epochs": 2, "hidden_channels": 8, "dropout": 0.0},
-)
+SETTING = {
+    **{"optimizer": "sgd", "learning_rate": RATE, "dropout": 0.0},
+    **{"rounds": ROUNDS, "local_epochs": 2, "hidden_channels": 8},
+}
 
 
 def task(**changes: Any) -> Task:
     """Three clients of a random graph; class 0 is missing at client 2."""
-    graph = random_graph(60, 150)
-    owner = np.arange(60) % 3
-    graph = dataclasses.replace(
-        graph, labels=np.where((owner == 2) & (graph.labels == 0), 1, graph.labels)
-    )
-    partition = Partition(owner, 3)
-    split = within_clients_split(graph, partition, {"train": 0.4, "val": 0.3}, 0)
-    return Task("a task", graph, split, partition, SETTING.replace(**changes), 0)
+    graph, owner = random_graph(60, 150), np.arange(60) % 3
+    labels = np.where((owner == 2) & (graph.labels == 0), 1, graph.labels)
+    graph = dataclasses.replace(graph, labels=labels)
+    return owned_task("a task", graph, owner, **{**SETTING, **changes})
 
 
 def judged(name: str, given: Task | None = None, **parameters: Any) -> History:
@@ -61,18 +47,6 @@ def judged(name: str, given: Task | None = None, **parameters: Any) -> History:
     history = run_on(given or task(), name, **parameters).history
     assert history.evaluation == "owners"
     return history
-
-
-def client_of(given: Task, new: Any, model: Any = None) -> Client:
-    """The first client of a kind, with the initial weights."""
-    model = model or given.new_model()
-    return fedavg.new_client(
-        given, 0, given.subgraphs()[0], Boundary({"model": schema_of(model), **REPORTS}), new, model
-    )
-
-
-def flat(tensors: Any) -> torch.Tensor:
-    return torch.cat([tensor.detach().flatten() for tensor in tensors])
 
 
 def gradient(client: Client, weights: torch.Tensor, given: Task) -> torch.Tensor:
@@ -97,35 +71,28 @@ def shifted(model: Any, by: float) -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("encoder", ["gcn", "gat", "sage"])
 def test_the_last_layer_of_fedper_stays(encoder: str):
-    crossed = []
     given = task(encoder=encoder, full_batch=encoder != "sage")
-    observe = lambda client, way, kind, payload: crossed.append((kind, list(payload)))  # noqa: E731
-    run_on(dataclasses.replace(given, observers=[observe]), "fedper")
+    _, crossed = observed(given, "fedper")
     names = [name for name, _ in given.new_model().named_parameters()]
     first = [name for name in names if name.split(".")[0][-1] == "0"]
     assert 0 < len(first) < len(names)
-    assert {tuple(sent) for kind, sent in crossed if kind == "model"} == {tuple(first)}
+    assert {tuple(each.payload) for each in crossed if each.kind == "model"} == {tuple(first)}
     assert list(upper_weights(given.new_model(), 1)) == names[len(first) :]
     assert list(upper_weights(given.new_model(), 9)) == names
 
 
 def test_ditto_without_pull_is_local_and_what_it_sends_is_fedavg():
     assert judged("ditto", personal_weight=0.0).after == judged("local").after
-    crossed: dict[str, list[dict[str, torch.Tensor]]] = {"ditto": [], "fedavg": []}
-    for name, seen in crossed.items():
-
-        def observe(client, way, kind, payload, seen=seen):
-            if kind == "model":
-                seen.append(payload)
-
-        run_on(dataclasses.replace(task(), observers=[observe]), name)
-    for mine, other in zip(crossed["ditto"], crossed["fedavg"], strict=True):
-        assert all(torch.equal(mine[name], tensor) for name, tensor in other.items())
+    models = [
+        [each.payload for each in observed(task(), name)[1] if each.kind == "model"]
+        for name in ("ditto", "fedavg")
+    ]
+    torch.testing.assert_close(*models, rtol=0, atol=0)
 
 
 def test_dittos_personal_steps_are_its_equation():
     given = task()
-    client = client_of(given, partial(DittoClient, weight=0.7))
+    client = client_of(given, 0, DittoClient, weight=0.7)
     v = flat(client.model.parameters())
     for shift in (0.0, 0.3):
         client.load(shifted(given.new_model(), shift))
@@ -138,9 +105,7 @@ def test_dittos_personal_steps_are_its_equation():
 
 def test_the_contrast_is_its_formula():
     given = task()
-    client = client_of(
-        given, partial(ContrastiveClient, params=MoonParameters(mu=2.0, temperature=0.3))
-    )
+    client = client_of(given, 0, ContrastiveClient, params=MoonParameters(mu=2.0, temperature=0.3))
     client.update()
     previous = embeddings(client.model, client.evaluator)
     client.load(shifted(given.new_model(), 0.1))
@@ -160,9 +125,7 @@ def test_the_contrast_is_its_formula():
 
 def test_a_clients_prototypes_and_their_pull_are_their_formulas():
     given = task()
-    client = client_of(
-        given, partial(PrototypeClient, weight=0.6), with_prototypes(given.new_model())
-    )
+    client = client_of(given, 0, PrototypeClient, with_prototypes(given.new_model()), weight=0.6)
     client.update()
     hidden, labels, train = (
         embeddings(client.model, client.evaluator),
@@ -206,15 +169,11 @@ def test_a_class_is_averaged_over_the_clients_that_have_it():
 
 
 def test_the_slip_shrinks_prototypes_of_classes_that_a_client_lacks():
-    sent: dict[str, list[torch.Tensor]] = {"written": [], "openfgl": []}
-    for mean, seen in sent.items():
-
-        def observe(client, way, kind, payload, seen=seen):
-            if way == "down":
-                seen.append(payload["prototypes"])
-
-        run_on(dataclasses.replace(task(rounds=1), observers=[observe]), "fedproto", mean=mean)
-    written, slip = sent["written"][-1].norm(dim=1), sent["openfgl"][-1].norm(dim=1)
+    crossed = (
+        observed(task(rounds=1), "fedproto", mean=mean)[1] for mean in ("written", "openfgl")
+    )
+    last = ([each.payload for each in every if each.direction == "down"][-1] for every in crossed)
+    written, slip = (sent["prototypes"].norm(dim=1) for sent in last)
     assert slip[0] < 0.9 * written[0]
     torch.testing.assert_close(slip[1:], written[1:], rtol=0.1, atol=0.0)
 
@@ -224,11 +183,10 @@ def test_feddc_is_its_algorithm(correction: str):
     given = task()
     written = correction == "written"
     parts, model = given.subgraphs(), with_control(given.new_model())
-    boundary = Boundary({"model": schema_of(model), **REPORTS})
-    new = partial(DriftClient, params=FedDCParameters(alpha=0.3, correction=correction))
+    params = FedDCParameters(alpha=0.3, correction=correction)
     clients = [
-        fedavg.new_client(given, i, part, boundary, new, with_control(given.new_model()))
-        for i, part in enumerate(parts)
+        client_of(given, i, DriftClient, with_control(given.new_model()), params=params)
+        for i in range(len(parts))
     ]
     shares = [len(split.train) for _, split in parts]
     names = [name for name, _ in model.named_parameters()]
@@ -267,8 +225,7 @@ def test_mixing_weights_follow_the_gradient():
     """
     given = task(layers=1)
     client = client_of(
-        given,
-        partial(MixingClient, params=FedALAParameters(mixing_share=1.0, mixing_rate=3.0), seed=0),
+        given, 0, MixingClient, params=FedALAParameters(mixing_share=1.0, mixing_rate=3.0), seed=0
     )
     client.load(given.new_model().state_dict())
     assert not client.mixing  # nothing to mix yet
@@ -290,9 +247,7 @@ def test_mixing_weights_follow_the_gradient():
 
 def test_fedala_mixes_upper_layers_only_and_draws_a_share():
     given = task()
-    client = client_of(
-        given, partial(MixingClient, params=FedALAParameters(mixing_rate=30.0), seed=0)
-    )
+    client = client_of(given, 0, MixingClient, params=FedALAParameters(mixing_rate=30.0), seed=0)
     client.update()
     sent = shifted(given.new_model(), -0.2)
     client.load(sent)

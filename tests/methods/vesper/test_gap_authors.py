@@ -77,8 +77,9 @@ def test_it_is_what_the_authors_compute():
     start = first[0]["encoder"].maps
     encoder = nn.Sequential(linear(start[0]), nn.BatchNorm1d(WIDTH), nn.SELU(), linear(start[1]))
     fit(Plain([encoder], first[0]["decoder"].head), [features], labels, task.split.train)
-    for given, ours in zip((encoder[0], encoder[3]), shown[0]["encoder"].maps, strict=True):
-        torch.testing.assert_close(given.weight, ours.weight, atol=1e-4, rtol=1e-3)
+    ours = [each.weight for each in shown[0]["encoder"].maps]
+    expected = [encoder[0].weight, encoder[3].weight]
+    torch.testing.assert_close(ours, expected, atol=1e-4, rtol=1e-3)
     with torch.no_grad():
         hops = [normalize(encoder.eval()(features), dim=-1)]
         for _ in range(HOPS):

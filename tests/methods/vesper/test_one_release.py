@@ -9,7 +9,7 @@ import torch
 
 from feddep.methods.vesper.perturbed import PerturbedMessagePassing
 from feddep.training.task import Task
-from method_tasks import ROUNDS, run_on, task_of
+from method_tasks import ROUNDS, run_on, task_of, watch
 
 ONCE: dict[str, Any] = {"weights": "detached", "release": "one_shot", "bounding": "none"}
 BATCH, STEPS, WIDTH, VAL, TEST, NODES = 16, 9, 16, 48, 48, 240
@@ -30,14 +30,9 @@ def task() -> Task:
 def test_noise_is_drawn_once_and_every_byte_is_counted(
     name: str, further: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
-    drawn, noised = [], PerturbedMessagePassing._noised
-    monkeypatch.setattr(
-        PerturbedMessagePassing,
-        "_noised",
-        lambda self, x, rng: drawn.append(len(x)) or noised(self, x, rng),
-    )
+    noised = watch(monkeypatch, PerturbedMessagePassing, "_noised")
     result = run_on(task(), name, theta=0.3, encoder_epochs=0, **ONCE, **further)
-    assert drawn == [NODES]
+    assert [len(each["x"]) for each in noised] == [NODES]
     row = (1 + bool(further.get("encodings"))) * WIDTH * 4
     assert {
         (sent["direction"], sent["kind"]): (sent["messages"], sent["bytes"])

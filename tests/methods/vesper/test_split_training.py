@@ -22,7 +22,7 @@ from feddep.methods.vesper.perturbed import Design
 from feddep.methods.vesper.split_training import Protocol, SplitTraining, new_encoder
 from feddep.training.task import Task
 from graphs import star
-from method_tasks import VERTICAL, reachable, run_on, task_of
+from method_tasks import VERTICAL, observed, reachable, run_on, task_of, watch
 
 TRAIN, VAL, TEST, NODES, WIDTH, LAYERS, BATCH, STEPS = 144, 48, 48, 240, 16, 2, 16, 9
 EXCHANGES: list[tuple[str, dict[str, Any]]] = [
@@ -39,15 +39,9 @@ EVERY = pytest.mark.parametrize(("name", "options"), EXCHANGES, ids=lambda value
 
 def exchanged(task: Task, name: str, options: dict[str, Any]) -> list[tuple[str, str, Tensor]]:
     """Run a method; direction, kind and content of everything that has crossed, in order."""
-    crossed = []
-
-    def record(client: int, direction: str, kind: str, payload: dict[str, Tensor]) -> None:
-        assert client == 0
-        assert list(payload) == ["values"]
-        crossed.append((direction, kind, payload["values"].clone()))
-
-    run_on(dataclasses.replace(task, observers=(record,)), name, **options)
-    return crossed
+    _, crossed = observed(task, name, **options)
+    assert all((each.client, list(each.payload)) == (0, ["values"]) for each in crossed)
+    return [(each.direction, each.kind, each.payload["values"]) for each in crossed]
 
 
 def changed(task: Task, **parts: Any) -> Task:
@@ -198,8 +192,9 @@ def test_split_training_is_the_training_of_one_model_in_one_place(design):
         optimizer.step()
         losses.append(loss.item())
     assert training.epoch() == pytest.approx(np.mean(losses), rel=1e-5)
-    for ours, theirs in zip(training.model.parameters(), alone.parameters(), strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        [*training.model.parameters()], [*alone.parameters()], atol=1e-5, rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,19 +237,17 @@ def test_all_that_is_evaluated_in_a_round_is_one_release(monkeypatch):
     """One message-flow graph of validation and test nodes together, so that each edge is read once
     a layer and round.
     """
-    task, drawn = task_of("vesper_gin"), []
+    task = task_of("vesper_gin")
     training = SplitTraining(
         task,
         Protocol(MessagePassingParameters(), Design("gin")),
         new_encoder(task, WeightParameters()),
     )
-    sampler = training.party_a._sampler
-    draw = sampler.draw
-    monkeypatch.setattr(
-        sampler, "draw", lambda roots, *rest: drawn.append(roots) or draw(roots, *rest)
-    )
+    drawn = watch(monkeypatch, training.party_a._sampler, "draw")
     training.evaluate()
-    assert [sorted(roots) for roots in drawn] == [sorted([*task.split.val, *task.split.test])]
+    assert [sorted(each["roots"]) for each in drawn] == [
+        sorted([*task.split.val, *task.split.test])
+    ]
 
 
 def test_evaluating_does_not_change_the_training():
