@@ -3,12 +3,13 @@
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 from packaging.utils import canonicalize_name
+
+import feddep
 
 ROOT = Path(__file__).resolve().parent.parent
 CONDA_NAMES = {
@@ -65,9 +66,8 @@ def test_what_must_start_fast_loads_no_heavy_library(program: str, heavy: set[st
 def test_the_citation_has_what_its_format_asks_for():
     """Required keys, names as it calls them, no author of a work twice; the package's version."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert citation["cff-version"] == "1.2.0"
-    assert citation["version"] == project["version"]
+    assert citation["version"] == feddep.__version__
     assert {"message", "license", "keywords"} <= set(citation)
     for work in (citation, *citation["references"]):
         assert work["type"] in ("software", "article", "conference-paper")
