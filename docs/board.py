@@ -41,8 +41,8 @@ LEVELS = {"worst_client": "worst client", "macro_f1": "macro-F1"}
 COSTS = ["bytes", "seconds"]
 WIDTH = 120
 """Pixels of a plot, of 0.001 each; what is beyond is drawn at its edge."""
-FIRST = "<th>method</th><th data-filter>encoder</th><th>gain</th><th>verdict</th>"
-LAST = "<th data-filter>sees</th><th data-filter>beyond FedAvg</th>"
+FIRST = '<th>method</th><th data-filter="">encoder</th><th>gain</th><th>verdict</th>'
+LAST = '<th data-filter="">sees</th><th data-filter="">beyond FedAvg</th>'
 """The columns that are always shown; those with ``data-filter`` choose among rows."""
 
 
@@ -72,10 +72,11 @@ def html(read: Callable[[str], pd.DataFrame]) -> str:
     choices = pd.concat([read(f"{study}/choices") for study in every["study"].unique()])
     by_area = set(choices.loc[choices["chosen_setting"].str.contains("roc_auc"), "dataset"])
     families = {name: family for family, names in FAMILIES.items() for name in names}
-    divisions = sorted(
-        every["dataset"].unique(), key=lambda each: [*families].index(variants.base(each))
-    )
-    graphs = {each: families[variants.base(each)] for each in divisions}
+    bases = {each: variants.base(each) for each in every["dataset"].unique()}
+    if unknown := set(bases.values()) - set(families):
+        raise LookupError(f"FAMILIES in docs/board.py lacks {', '.join(sorted(unknown))}")
+    divisions = sorted(bases, key=lambda each: list(families).index(bases[each]))
+    graphs = {each: families[bases[each]] for each in divisions}
     heads = ["graphs", f"on each, ±{WIDTH / 2000:g}", *(LEVELS[name] for name in levels), *COSTS]
     columns = [(head, POOLED) for head in heads]
     columns += [(_title(each, each in by_area), family) for each, family in graphs.items()]
