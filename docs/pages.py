@@ -6,16 +6,17 @@ A template is Markdown with Jinja2.  What a page says of results it reads from t
 ``tests/test_templates.py`` fails where a page is not what its template renders.
 """
 
-import math
 import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import board
 import pandas as pd
 from cards import by_group
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from written import number, signed
 
 from feddep.config import variants
 from feddep.datasets.public_graphs import REGISTRY
@@ -25,23 +26,6 @@ from feddep.reporting.frames import in_paper_order
 from feddep.reporting.labels import dataset_title, marked_title, method_title, sees_more
 
 ROOT = Path(__file__).resolve().parent.parent
-MINUS = "−"
-
-
-def number(value: float, digits: int = 3) -> str:
-    """A number with so many decimals, such as ``0.884`` or ``−0.002``; an en dash where there is
-    none.
-    """
-    if value is None or math.isnan(value):
-        return "–"
-    written = f"{value:.{digits}f}"
-    return written.replace("-", MINUS) if float(written) else written.lstrip("-")
-
-
-def signed(value: float, digits: int = 3) -> str:
-    """A number with its sign, such as ``+0.002``."""
-    written = number(value, digits)
-    return written if written[0] in f"{MINUS}–" else f"+{written}"
 
 
 class Tables:
@@ -196,6 +180,7 @@ def environment(tables: Tables) -> Environment:
     for name in ("rows", "value", "num", "diff", "span", "mean", "count", "verdicts", "grid"):
         jinja.globals[name] = getattr(tables, name)
     jinja.globals |= {
+        "board": lambda: board.html(tables.read),
         "cards_by_group": by_group(),
         "graphs": list(REGISTRY.values()),
         "markdown": markdown,

@@ -22,7 +22,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 """Pages outside docs/ that are on the site whether linked or not."""
-LINK = re.compile(r"(\]\()(?!\w+:|#)([^)#\s]+)")
+LINK = re.compile(r"""(\]\(|href=")(?!\w+:|#)([^)#\s"]+)""")
 CELLS = {
     "markdown": "{}",
     "code": "```python\n{}\n```",
@@ -83,7 +83,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         linked = target(place, match[2])
         if not (ROOT / linked).is_file():
             log.warning(f"{place} links to {match[2]}, which is not there")
-        return match[1] + posixpath.relpath(uri(linked), posixpath.dirname(here) or ".")
+        if match[1] == "](":  # which MkDocs makes an address
+            return match[1] + posixpath.relpath(uri(linked), posixpath.dirname(here) or ".")
+        file = files.get_file_from_path(uri(linked))
+        return match[1] + (file.url_relative_to(page.file) if file else match[2])
 
     return LINK.sub(rewritten, markdown)
 

@@ -1,25 +1,57 @@
-// Tables below an element with the class "sortable" are sorted by a click on a column's head.
+// The leaderboard without this script is one table. It adds a button to each head, which sorts, and fields
+// above: of heads with data-filter, which rows are shown; of data-columns, which columns; and a search.
 document.addEventListener("DOMContentLoaded", () => {
-  for (const table of document.querySelectorAll(".sortable table")) {
-    const heads = [...table.tHead.rows[0].cells];
+  for (const board of document.querySelectorAll(".board")) {
+    const [head] = board.querySelectorAll("thead tr"), heads = [...head.cells], body = board.querySelector("tbody");
+    const rows = [...body.rows], fields = document.createElement("form"), count = document.createElement("output");
     const value = (row, k) => {
-      const text = row.cells[k].textContent.replace("−", "-").trim();
-      const parsed = parseFloat(text);
-      return Number.isNaN(parsed) ? text : parsed;
+      const { order } = row.cells[k].dataset, text = row.cells[k].textContent;
+      return order ? Number(order) : text === "–" || row.cells[k].dataset.columns ? null : text;
     };
-    heads.forEach((head, k) => {
-      head.setAttribute("aria-sort", "none");
-      head.addEventListener("click", () => {
-        const order = head.getAttribute("aria-sort") === "descending" ? "ascending" : "descending";
-        heads.forEach((other) => other.setAttribute("aria-sort", "none"));
-        head.setAttribute("aria-sort", order);
-        const rows = [...table.tBodies[0].rows].sort((a, b) => {
-          const [x, y] = [value(a, k), value(b, k)];
-          const less = typeof x === typeof y ? (x < y ? -1 : x > y ? 1 : 0) : typeof x === "number" ? -1 : 1;
-          return order === "ascending" ? less : -less;
-        });
-        table.tBodies[0].append(...rows);
-      });
+    const sort = (k) => {
+      const orders = rows.some((row) => row.cells[k].dataset.order) ? ["descending", "ascending"] : ["ascending", "descending"];
+      const order = orders.find((each) => each !== heads[k].ariaSort);
+      heads.forEach((each, other) => (each.ariaSort = other === k ? order : null));
+      const sign = order === "ascending" ? 1 : -1;
+      const before = (x, y) => (x === y ? 0 : x === null ? 1 : y === null ? -1 : x < y ? -sign : sign);
+      body.append(...rows.sort((a, b) => before(value(a, k), value(b, k))));
+    };
+    heads.forEach((each, k) => {
+      const button = document.createElement("button");
+      button.append(...each.childNodes);
+      button.addEventListener("click", () => sort(k));
+      each.append(button);
     });
+    const field = (title, control) => {
+      const label = document.createElement("label");
+      label.append(title, control);
+      fields.append(label);
+      return control;
+    };
+    const choice = (title, values) => {
+      const select = field(title, document.createElement("select"));
+      select.append(...values.map((each) => new Option(each)));
+      return select;
+    };
+    const parts = (row, k) => row.cells[k].textContent.split("; ");
+    const columns = choice("columns", [...new Set(heads.map((each) => each.dataset.columns).filter(Boolean)), "all"]);
+    const filters = heads.flatMap((each, k) => ("filter" in each.dataset ? [k] : [])).map((k) => [
+      k, choice(heads[k].textContent, ["any", ...new Set(rows.flatMap((row) => parts(row, k)))])]);
+    const query = field("search", Object.assign(document.createElement("input"), { type: "search" }));
+    const show = () => {
+      for (const row of rows) {
+        row.hidden = !row.textContent.toLowerCase().includes(query.value.toLowerCase()) ||
+          filters.some(([k, { value }]) => value !== "any" && !parts(row, k).includes(value));
+      }
+      for (const cell of board.querySelectorAll("[data-columns]")) {
+        cell.hidden = ![cell.dataset.columns, "all"].includes(columns.value);
+      }
+      count.value = `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows`;
+    };
+    fields.addEventListener("input", show);
+    fields.addEventListener("submit", (event) => event.preventDefault());
+    fields.append(count);
+    board.before(fields);
+    show();
   }
 });

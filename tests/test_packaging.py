@@ -6,7 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.utils import canonicalize_name
+
+import feddep
 
 ROOT = Path(__file__).resolve().parent.parent
 CONDA_NAMES = {
@@ -58,3 +61,20 @@ def test_what_must_start_fast_loads_no_heavy_library(program: str, heavy: set[st
     )
     assert "feddep" in done.stdout.splitlines()[-1].split(), done.stderr
     assert not heavy & set(done.stdout.splitlines()[-1].split())
+
+
+def test_the_citation_has_what_its_format_asks_for():
+    """Required keys, names as it calls them, no author of a work twice; the package's version."""
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert citation["cff-version"] == "1.2.0"
+    assert citation["version"] == feddep.__version__
+    assert {"message", "license", "keywords"} <= set(citation)
+    for work in (citation, *citation["references"]):
+        assert work["type"] in ("software", "article", "conference-paper")
+        assert work["title"]
+        names = [tuple(author.items()) for author in work["authors"]]
+        assert len(set(names)) == len(names) > 0
+        assert all(
+            [key for key, _ in name] in (["name"], ["family-names", "given-names"])
+            for name in names
+        )

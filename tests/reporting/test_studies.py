@@ -459,6 +459,17 @@ def test_tuned_methods_have_what_validation_nodes_choose() -> None:
     assert tables["table"]["clients"].tolist() == [5, 5, 5]
 
 
+def test_tuned_methods_have_a_mean_where_all_their_runs_were_measured() -> None:
+    worst = [[0.2, 0.7], [0.4, 0.9], [0.3, 0.6]]
+    runs = [
+        finished("fedavg", seed, 0.5, setting=FAST, accuracies=worst[seed], macro_f1=f1)
+        for seed, f1 in enumerate((0.1, 0.3, None))
+    ]
+    table = tuned.tables(tuned_study(*TRIALS[:2], *runs))["table"]
+    assert table["worst_client"].tolist() == pytest.approx([0.3])
+    assert table["macro_f1"].isna().all()
+
+
 @pytest.mark.parametrize(
     "runs",
     [

@@ -31,7 +31,7 @@ _POINT = ["setting", "method"]
 _COLUMNS = [
     *("dataset", "clients", "method", "reference", "mean", "std", "unfinished_runs"),
     *("seeds", "mean_difference", "std_difference", "low", "high", "p"),
-    *(*statistics.JUDGED, *FLAWS, "bytes", "seconds"),
+    *(*statistics.JUDGED, *FLAWS, "worst_client", "macro_f1", "bytes", "seconds"),
 ]
 
 
@@ -42,8 +42,9 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     Returns:
         In ``table``: mean and std of test accuracy; unfinished_runs, their share; the differences
         from the reference, see :func:`feddep.reporting.statistics.compare`; unfinished and stalled,
-        of the reference the shares of its runs; means of the bytes that crossed the boundary and of
-        the seconds of a run with the steps before it. In ``choices``: trials, their number;
+        of the reference the shares of its runs; means of the accuracy of the worst client, of macro
+        F1 where all runs have it, of the bytes that crossed the boundary, and of the seconds of a
+        run with the steps before it. In ``choices``: trials, their number;
         chosen_setting and chosen_method as they are spelled; validation, its mean over the search's
         runs, and median_validation, that of all trials.
 
@@ -131,8 +132,11 @@ def compared(
     keys = ["dataset", "clients", "method"]
     groups = levels.groupby(keys, sort=False)
     flaws = {f"{flaw}_runs": (flaw, "mean") for flaw in FLAWS}
-    costs = {name: (name, "mean") for name in ("bytes", "seconds")}
-    table = groups.agg(mean=("test", "mean"), std=("test", "std"), **flaws, **costs).reset_index()
+    means = {
+        name: (name, lambda values: values.mean(skipna=False))
+        for name in ("worst_client", "macro_f1", "bytes", "seconds")
+    }
+    table = groups.agg(mean=("test", "mean"), std=("test", "std"), **flaws, **means).reset_index()
     tests = statistics.compare(tested, baseline.assign(setting=study.name), study.margin)
     table = table.merge(tests, how="left", on=keys).assign(reference=reference)
     for flaw in FLAWS:

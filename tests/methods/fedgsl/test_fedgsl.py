@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from method_tasks import CLIENTS, observed, run_on, task_of, train
+from method_tasks import CLIENTS, observed, run_on, task_of
 
 FULL = [{"full_batch": True, "encoder": encoder, "dropout": 0.5} for encoder in ("sage", "gcn")]
 

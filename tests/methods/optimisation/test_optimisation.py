@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from divided import random_task
-from feddep.federation.boundary import Boundary, numbers, schema_of
-from feddep.federation.client import REPORTS, Update
+from feddep.federation.boundary import numbers
+from feddep.federation.client import Update
 from feddep.federation.server import weighted_mean
 from feddep.methods.method import BUILT_IN_ENCODERS
 from feddep.methods.optimisation import ServerOptimizerParameters

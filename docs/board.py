@@ -1,0 +1,202 @@
+"""The leaderboard's table in HTML, which reads and prints as it is; ``sortable.js`` sorts it, and
+chooses among its rows and columns.
+"""
+
+from collections.abc import Callable, Mapping
+from html import escape
+from typing import Any
+
+import pandas as pd
+from cards import cards
+from site_links import slug
+from written import number, signed
+
+from feddep.config import variants
+from feddep.methods import registry
+from feddep.methods.method import CROSS_CLIENT_EDGES, ORACLE
+from feddep.reporting import statistics
+from feddep.reporting.frames import records
+from feddep.reporting.labels import dataset_title, method_title
+
+STUDIES = {
+    "GCN": ("field_pooled", ["field_tuned", "field_graphs"]),
+    "GraphSAGE": ("field_sage_pooled", ["field_sage"]),
+}
+"""Of each encoder the study over graphs, and the studies on each graph that it is of."""
+FAMILIES = {
+    "citations": ["cora", "citeseer", "pubmed", "msacademic"],
+    "purchases": ["amazon_photo", "amazon_computers"],
+    "no homophily": ["chameleon_filtered", "squirrel_filtered", "actor", "minesweeper", "tolokers"],
+    "natural clients": ["webkb", "citation_sources", "twitch"],
+}
+"""The graphs whose columns are shown together."""
+SEES = {
+    "whole graph in one place": "whole graph",
+    CROSS_CLIENT_EDGES: "edges across clients",
+    ORACLE: "true neighbours",
+}
+"""What a method with an assumption sees of the graph; others see the client's own subgraph."""
+LEVELS = {"worst_client": "worst client", "macro_f1": "macro-F1"}
+"""Columns of tables that are compared as accuracies are."""
+COSTS = ["bytes", "seconds"]
+WIDTH = 120
+"""Pixels of a plot, of 0.001 each; what is beyond is drawn at its edge."""
+FIRST = '<th>method</th><th data-filter="">encoder</th><th>gain</th><th>verdict</th>'
+LAST = '<th data-filter="">sees</th><th data-filter="">beyond FedAvg</th>'
+"""The columns that are always shown; those with ``data-filter`` choose among rows."""
+
+
+POOLED = "over graphs"
+"""The columns that are shown in place of those of graphs."""
+Row = dict[str, Any]
+
+
+def html(read: Callable[[str], pd.DataFrame]) -> str:
+    """The table: a row an encoder and method, the largest gain of an encoder first.
+
+    Columns of graphs say of what family, in the attribute ``data-columns``; cells with a number
+    have it in ``data-order``, with all digits.
+
+    Args:
+        read: gives a table by its name.
+
+    Raises:
+        LookupError: if a graph is in no family.
+    """
+    tables = {
+        encoder: pd.concat([read(name).assign(study=name) for name in names])
+        for encoder, (_, names) in STUDIES.items()
+    }
+    every = pd.concat(tables.values())
+    levels = [name for name in LEVELS if every[name].notna().any()]
+    choices = pd.concat([read(f"{study}/choices") for study in every["study"].unique()])
+    by_area = set(choices.loc[choices["chosen_setting"].str.contains("roc_auc"), "dataset"])
+    families = {name: family for family, names in FAMILIES.items() for name in names}
+    bases = {each: variants.base(each) for each in every["dataset"].unique()}
+    if unknown := set(bases.values()) - set(families):
+        raise LookupError(f"FAMILIES in docs/board.py lacks {', '.join(sorted(unknown))}")
+    divisions = sorted(bases, key=lambda each: list(families).index(bases[each]))
+    graphs = {each: families[bases[each]] for each in divisions}
+    heads = ["graphs", f"on each, ±{WIDTH / 2000:g}", *(LEVELS[name] for name in levels), *COSTS]
+    columns = [(head, POOLED) for head in heads]
+    columns += [(_title(each, each in by_area), family) for each, family in graphs.items()]
+    head = "".join(f'<th data-columns="{shown}">{title}</th>' for title, shown in columns)
+    body = "\n".join(
+        f"<tr>{_cells(row, encoder, graphs)}</tr>"
+        for encoder, table in tables.items()
+        for row in _rows(table, read(STUDIES[encoder][0]), levels)
+    )
+    head = f"<thead><tr>{FIRST}{head}{LAST}</tr></thead>"
+    return f'<table class="rows">\n{head}\n<tbody>\n{body}\n</tbody>\n</table>'
+
+
+def _title(division: str, by_area: bool) -> str:
+    """Such as ``Cora, METIS`` or ``Tolokers, AUC``."""
+    marks = ", METIS" * ("partition=metis" in division) + ", AUC" * by_area
+    return dataset_title(variants.base(division)) + marks
+
+
+def _rows(table: pd.DataFrame, pooled: pd.DataFrame, levels: list[str]) -> list[Row]:
+    """The rows of an encoder.
+
+    Returns:
+        Those of the study over graphs, with ``gains``, the mean differences of ``levels`` of the
+        same graphs; ``costs`` as multiples of FedAvg's, medians over divisions; and ``on`` each
+        division the row of its study.
+    """
+    own = {name: of.set_index("dataset", drop=False) for name, of in table.groupby("method")}
+    reference = table["reference"].iloc[0]
+    over_graphs = pooled.set_index("method").reindex(list(own))
+    over_graphs.loc[reference, ["mean_difference", "verdict"]] = 0.0, "reference"
+    over_graphs = over_graphs.sort_values("mean_difference", ascending=False, kind="stable")
+    rows = []
+    for over in records(over_graphs.reset_index()):
+        of = own[over["method"]]
+        sound = of[statistics.flaws(of) == ""]
+        gains = sound[levels] - own[reference].loc[sound.index, levels]
+        costs = of[COSTS] / own["fedavg"].loc[of.index, COSTS]
+        rows.append(
+            {
+                **over,
+                "gains": gains.groupby(variants.base).mean().mean(),
+                "costs": costs.median(),
+                "on": {row["dataset"]: row for row in records(of)},
+            }
+        )
+    return rows
+
+
+def _cells(row: Row, encoder: str, graphs: Mapping[str, str]) -> str:
+    """The cells of a row; ``graphs`` are the divisions with their families."""
+    method = row["method"]
+    assumes = registry.find(method).assumes
+    sees = next((SEES[each] for each in SEES if each in assumes), "own subgraph")
+    card = next(card.file for card in cards() if registry.find(method) in card.methods)
+    gain = signed(row["mean_difference"])
+    if row["low"] is not None:
+        gain += f" <small>[{signed(row['low'])}, {signed(row['high'])}]</small>"
+    on = [row["on"].get(division) for division in graphs]
+    return "".join(
+        [
+            f'<th scope="row"><a href="methods/{card}.md">{escape(method_title(method))}</a></th>',
+            _cell(encoder),
+            _cell(gain, row["mean_difference"]),
+            _cell(row["verdict"] or "–"),
+            _cell(number(row["graphs"], 0), row["graphs"], POOLED),
+            f'<td data-columns="{POOLED}">{_plot(on)}</td>',
+            *(_cell(signed(value), value, POOLED) for value in row["gains"]),
+            *(_cell(f"{number(value, 2)}×", value, POOLED) for value in row["costs"]),
+            *(_on_graph(of, family) for of, family in zip(on, graphs.values(), strict=True)),
+            _cell(sees),
+            _cell(escape("; ".join(assumes)) or "–"),
+        ]
+    )
+
+
+def _on_graph(of: Row | None, family: str) -> str:
+    """The accuracy on a division, which leads to its study, with the gain and its verdict."""
+    if of is None:
+        return _cell("–", None, family)
+    page = f"../results/{of['study']}/page.md#{slug(dataset_title(of['dataset']), '-')}"
+    text = f'<a href="{page}">{number(of["mean"])}</a>'
+    if of["mean_difference"] is not None:
+        text += f" <small>{signed(of['mean_difference'])} {of['verdict']}</small>"
+    return _cell(text, of["mean"], family)
+
+
+def _cell(text: str, value: float | None = None, shown: str = "") -> str:
+    """A cell, with the number that it is sorted by, and which columns it is shown with."""
+    order = "" if value is None or pd.isna(value) else f' data-order="{value:g}"'
+    columns = f' data-columns="{shown}"' if shown else ""
+    return f"<td{columns}{order}>{text}</td>"
+
+
+def _plot(on: list[Row | None]) -> str:
+    """The gains of a method as SVG, a point a division from top to bottom: dark where it is better
+    or worse, none where most runs have a flaw.
+
+    Args:
+        on: of each division the method's row of the table, if there is one.
+    """
+    points = [
+        (row["mean_difference"], lane, row["verdict"] in ("better", "worse"))
+        for lane, row in enumerate(on)
+        if row and row["mean_difference"] is not None and row["verdict"] not in statistics.FLAWS
+    ]
+    if not points:
+        return ""
+    paths = ""
+    for decided in (False, True):
+        marks = [
+            f"M{min(max(WIDTH / 2 + 1000 * gain, 3), WIDTH - 3):.0f} {2 + 2 * lane}h0"
+            for gain, lane, sure in points
+            if sure == decided
+        ]
+        paths += f'<path class="{"sure" if decided else "unsure"}" d="{"".join(marks)}"/>'
+    height = 2 * len(on) + 2
+    label = f"{len(points)} gains from {signed(min(points)[0])} to {signed(max(points)[0])}"
+    return (
+        f'<svg role="img" aria-label="{label}" width="{WIDTH}" height="{height}" '
+        f'viewBox="0 0 {WIDTH} {height}">'
+        f'<path class="zero" d="M{WIDTH // 2} 0v{height}"/>{paths}</svg>'
+    )
