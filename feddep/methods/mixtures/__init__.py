@@ -105,7 +105,7 @@ def _method(
         parameters,
         f"feddep.methods.mixtures.{name}:run",
         full_batch=True,
-        absence=name != "gcfl_plus",
+        absence=name in ("fedgta", "fedpub", "fedaux"),
         evaluation=evaluation,
         **more,
     )

@@ -165,10 +165,13 @@ class FactorServer(MixingServer):
             for name in ("weight", "bias", "last.weight")
         }
         bias = sent["last.bias"].mean(dim=0)
-        self._personal = [
-            {**{name: each[k].flatten(-2) for name, each in mixed.items()}, "last.bias": bias}
-            for k in range(len(updates))
-        ]
+        self._personal = {
+            update.client: {
+                **{name: each[k].flatten(-2) for name, each in mixed.items()},
+                "last.bias": bias,
+            }
+            for k, update in enumerate(updates)
+        }
 
 
 def run(task: Task, parameters: FedIIHParameters, steps: Any = None) -> RunResult:

@@ -87,6 +87,7 @@ METHODS = (
         f"{_FOLDER}.fednova:run",
         encoders=ANY_ENCODER,
         full_batch=True,
+        absence=True,
         training={"optimizer": ("sgd",)},
         look=("#882255", 6),
     ),

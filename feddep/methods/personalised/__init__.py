@@ -154,6 +154,7 @@ METHODS = (
         assumes=("prototypes shared",),
         encoders=BUILT_IN_ENCODERS,
         mini_batch=False,
+        absence=False,
         evaluation="local_before",
         search={
             "prototype_weight": log(0.01, 100),

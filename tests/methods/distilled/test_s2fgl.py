@@ -81,7 +81,8 @@ def test_the_repository_is_the_mean_over_drawn_clients():
     server = RepositoryServer({}, seed=0)
     means, counts = torch.randn(3, 2, 4), torch.tensor([[1.0, 0], [3, 0], [4, 0]])
     updates = [
-        Update({}, 8 + k, 0.0, {"means": means[k], "shares": counts[k] / (8 + k)}) for k in range(3)
+        Update(k, {}, 8 + k, 0.0, {"means": means[k], "shares": counts[k] / (8 + k)})
+        for k in range(3)
     ]
     server.aggregate(updates)
     rows = server.weights_for(0)["repository"].view(4, 2, 4)

@@ -54,7 +54,9 @@ def test_each_factor_is_mixed_by_its_divergences():
     server = FactorServer({name: each[0] for name, each in weights.items()}, parameters=PARAMETERS)
     server.aggregate(
         [
-            Update({name: each[k] for name, each in weights.items()}, 1, 0.0, {"latents": means[k]})
+            Update(
+                k, {name: each[k] for name, each in weights.items()}, 1, 0.0, {"latents": means[k]}
+            )
             for k in range(4)
         ]
     )

@@ -47,8 +47,8 @@ def test_a_step_of_the_server_is_its_equation(margin: Any):
     expected = [w.detach() - RATE * g for w, g in zip(weights, gradients, strict=True)]
     server.aggregate(
         [
-            Update({"prototypes": p * k[:, None], "known": k.float()}, 1, 0.0)
-            for p, k in zip(sent, KNOWN, strict=True)
+            Update(i, {"prototypes": p * k[:, None], "known": k.float()}, 1, 0.0)
+            for i, (p, k) in enumerate(zip(sent, KNOWN, strict=True))
         ]
     )
     for name, weight, moved in zip(names, weights, expected, strict=True):
