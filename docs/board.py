@@ -44,8 +44,6 @@ WIDTH = 120
 FIRST = '<th>method</th><th data-filter="">encoder</th><th>gain</th><th>verdict</th>'
 LAST = '<th data-filter="">sees</th><th data-filter="">beyond FedAvg</th>'
 """The columns that are always shown; those with ``data-filter`` choose among rows."""
-
-
 POOLED = "over graphs"
 """The columns that are shown in place of those of graphs."""
 Row = dict[str, Any]
@@ -100,10 +98,11 @@ def _rows(table: pd.DataFrame, pooled: pd.DataFrame, levels: list[str]) -> list[
     """The rows of an encoder.
 
     Returns:
-        Those of the study over graphs, with ``gains``, the mean differences of ``levels`` of the
-        same graphs; ``costs`` as multiples of FedAvg's, medians over divisions; and ``on`` each
-        division the row of its study.
+        Those of the study over graphs, with the method's ``card``; ``gains``, the mean differences
+        of ``levels`` on the same graphs; ``costs`` as multiples of FedAvg's, medians over
+        divisions; and ``on`` each division the row of its study.
     """
+    files = {method.name: card.file for card in cards() for method in card.methods}
     own = {name: of.set_index("dataset", drop=False) for name, of in table.groupby("method")}
     reference = table["reference"].iloc[0]
     over_graphs = pooled.set_index("method").reindex(list(own))
@@ -118,6 +117,7 @@ def _rows(table: pd.DataFrame, pooled: pd.DataFrame, levels: list[str]) -> list[
         rows.append(
             {
                 **over,
+                "card": files[over["method"]],
                 "gains": gains.groupby(variants.base).mean().mean(),
                 "costs": costs.median(),
                 "on": {row["dataset"]: row for row in records(of)},
@@ -128,17 +128,16 @@ def _rows(table: pd.DataFrame, pooled: pd.DataFrame, levels: list[str]) -> list[
 
 def _cells(row: Row, encoder: str, graphs: Mapping[str, str]) -> str:
     """The cells of a row; ``graphs`` are the divisions with their families."""
-    method = row["method"]
-    assumes = registry.find(method).assumes
-    sees = next((SEES[each] for each in SEES if each in assumes), "own subgraph")
-    card = next(card.file for card in cards() if registry.find(method) in card.methods)
+    title = escape(method_title(row["method"]))
+    assumes = registry.find(row["method"]).assumes
+    sees = next((words for each, words in SEES.items() if each in assumes), "own subgraph")
     gain = signed(row["mean_difference"])
     if row["low"] is not None:
         gain += f" <small>[{signed(row['low'])}, {signed(row['high'])}]</small>"
     on = [row["on"].get(division) for division in graphs]
     return "".join(
         [
-            f'<th scope="row"><a href="methods/{card}.md">{escape(method_title(method))}</a></th>',
+            f'<th scope="row"><a href="methods/{row["card"]}.md">{title}</a></th>',
             _cell(encoder),
             _cell(gain, row["mean_difference"]),
             _cell(row["verdict"] or "–"),
