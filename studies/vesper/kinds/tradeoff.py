@@ -1,5 +1,8 @@
 """Kind ``tradeoff``: accuracy over the privacy budget ε or the noise scale θ, as in VESPER's Table
 1 and Figure 2 (a) to (c).
+
+``options.stand_ins`` of a study names for a graph of the paper one of ours, whose accuracies stand
+beside the paper's.
 """
 
 import math
