@@ -93,6 +93,29 @@ def test_a_tradeoff_is_over_the_budget() -> None:
     assert table["theta"][2] > table["theta"][3] > 0
 
 
+def test_the_numbers_of_vesper_stand_beside_ours_of_a_graph_that_stands_in() -> None:
+    rows = [
+        ("amazon_photo", "vertical_mlp", None, 0.90),
+        ("amazon_photo", "gap,degree=5", 4.0, 0.50),
+        ("amazon_photo", "gap,degree=9", 4.0, 0.60),
+        ("amazon_photo,features=raw", "vesper_gin,degree=50", 32.0, 0.80),
+        ("cora", "vesper_gcn", 32.0, 0.70),
+    ]
+    ours = pd.DataFrame(rows, columns=["dataset", "method", "epsilon", "mean"])
+    ours = ours.assign(validation_mean=ours["mean"], std=0.01, seeds=3, unfinished=0.0, stalled=0.0)
+    found = tradeoff.beside(ours, {"ogbn_products": "amazon_photo"}).round(4)
+    assert len(found) == 87
+    columns = ["dataset", "method", "decoder", "epsilon", "published_mean", "mean"]
+    assert found[columns].dropna(subset="mean").fillna("").values.tolist() == [
+        ["ogbn_products", "vertical_mlp", "", math.inf, 0.6106, 0.90],
+        ["ogbn_products", "gap", "", 4.0, 0.5920, 0.60],
+        ["ogbn_products", "vesper_gin", "concat", 32.0, 0.7582, 0.80],
+    ]
+    page = tradeoff._printed_section(found)
+    assert page.count("\n| ogbn-products ") == page.count("| Amazon Photo ") == 3
+    assert page.index("2,449,029") < page.index("7,650")
+
+
 def test_a_tradeoff_over_the_noise_scale_and_mistakes() -> None:
     runs = [
         vertical(f"{name},theta={theta},delta=1e-06", 0.8)

@@ -42,8 +42,8 @@ nodes.
   public, and its numbers are areas under the ROC curve. Nor could its columns be matched: for a
   privacy budget the paper gives neither the noise that it used nor which of the degree bounds that
   it tried, and the account that both follow from does not hold (docs/results/vesper.md), so the
-  same ε need not be the same noise. A study of the kind `tradeoff` on one of the other two graphs
-  sets the printed numbers beside ours, without a verdict.
+  same ε need not be the same noise. The study `vesper_published` sets the numbers of ogbn-products
+  beside ours of a smaller graph of Amazon's products, without a verdict.
 """
 
 
@@ -102,10 +102,20 @@ def judge(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
-    """How many agree, by paper, method and dataset; then every number, a section a paper and
-    table.
+    """How many agree, by table, and by paper, method and dataset; then every number, a section a
+    paper and table.
     """
-    table, papers, parts = tables["table"], published.papers(), []
+    table, papers = tables["table"], published.papers()
+    printed_in = table["paper"].map(papers) + ", " + table["table"]
+    counts = [
+        [str(name), *(str(int(of.sum())) for of in (agrees, ~agrees, agrees.isna()))]
+        for name, agrees in table["agrees"].groupby(printed_in, sort=False)
+    ]
+    counts.append(["VESPER paper, table3", "0", "0", str(len(_VESPER))])
+    parts = [
+        "## How many agree\n",
+        md.table(["table", "agree", "do not", "cannot be told"], counts, numbers=True),
+    ]
     known = table.dropna(subset="agrees").assign(base=table["method"].map(variants.base))
     for paper, block in known.groupby("paper", sort=False):
         datasets = {dataset_title(name): name for name in sort_datasets(block["dataset"])}

@@ -1,8 +1,12 @@
 """Kind ``tradeoff``: accuracy over the privacy budget ε or the noise scale θ, as in VESPER's Table
 1 and Figure 2 (a) to (c).
+
+``options.stand_ins`` of a study names for a graph of the paper one of ours, whose accuracies stand
+beside the paper's.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -11,6 +15,7 @@ from matplotlib.figure import Figure
 
 from feddep.config import variants
 from feddep.config.loading import STUDIES
+from feddep.datasets.public_graphs import REGISTRY
 from feddep.reporting import figures
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
@@ -60,12 +65,13 @@ _NOT_PRIVATE = ("vertical_mlp", "vertical_gin", "vertical_gcn")
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
-    """A row a dataset as it is spelled, method and choice of options.
+    """``table``: a row a dataset as it is spelled, method and choice of options; ``printed``, where
+    one of the paper's numbers has ours beside it: all of them (:func:`beside`).
 
     Returns:
-        Of :meth:`feddep.reporting.load.Study.summary`, with epsilon, theta, delta, guarantee and
-        paper_epsilon of :class:`studies.vesper.budgets.Budget`; chosen: whether it is the
-        best on validation of what has noise, on the same dataset and with the same budget or θ,
+        In ``table``: of :meth:`feddep.reporting.load.Study.summary`, with epsilon, theta, delta,
+        guarantee and paper_epsilon of :class:`studies.vesper.budgets.Budget`; chosen: whether it is
+        the best on validation of what has noise, on the same dataset and with the same budget or θ,
         where there are several; above_mlp: whether it has noise, and its mean is above the MLP's by
         more than the standard deviation of that.
 
@@ -101,11 +107,37 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
             table.loc[block.index, "above_mlp"] = above & (block["theta"] > 0)
     table["place"] = [METHODS.index(variants.base(name)) for name in table["method"]]
     table = in_paper_order(table, ["dataset", "place"])
-    return {
-        "table": table[
-            list(dict.fromkeys(["setting", "dataset", "method", *_options(study), *_SAID]))
-        ]
-    }
+    columns = dict.fromkeys(["setting", "dataset", "method", *_options(study), *_SAID])
+    found = {"table": table[list(columns)]}
+    numbers = beside(table, study.entry["options"].get("stand_ins", {}))
+    return {**found, "printed": numbers} if numbers["mean"].notna().any() else found
+
+
+def beside(table: pd.DataFrame, stand_ins: Mapping[str, str]) -> pd.DataFrame:
+    """The paper's numbers (:func:`printed`) beside ours of the same method, decoder and budget.
+
+    Args:
+        table: of :func:`tables`.
+        stand_ins: for a graph of the paper another one on which ours are; by default the same.
+
+    Returns:
+        method, decoder, dataset and epsilon; published_mean and published_std; graph, that ours are
+        of; seeds, mean, std, unfinished and stalled, of ours, NaN where there is no such run; of
+        several lines those best on validation.
+    """
+    numbers = printed().rename(columns={"mean": "published_mean", "std": "published_std"})
+    numbers["graph"] = numbers["dataset"].replace(stand_ins)
+    method = table["method"].map(variants.base)
+    concat = pd.Series("concat", table.index).where(method.str.contains("gin|gcn"))
+    ours = table.assign(
+        graph=table["dataset"].map(variants.base),
+        method=method,
+        decoder=table.get("decoder", concat),
+        epsilon=table["epsilon"].fillna(math.inf),
+    )
+    keys = ["graph", "method", "decoder", "epsilon"]
+    ours = ours.sort_values("validation_mean", ascending=False).drop_duplicates(keys)
+    return numbers.merge(ours[[*keys, "seeds", "mean", "std", *FLAWS]], how="left", on=keys)
 
 
 def printed() -> pd.DataFrame:
@@ -165,17 +197,12 @@ def _named(study: Study, block: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
-    """Which graphs are the paper's; then a section a dataset: a line a model and budget."""
-    table, paper = tables["table"], printed()
+    """A section a dataset: a line a model and budget; then the paper's numbers that have ours
+    beside them.
+    """
+    table = tables["table"]
     short = distinguishing(table["method"])
     table = table.assign(method=table["method"].map(short))
-    theirs = paper[paper["dataset"].isin(table["dataset"].map(variants.base))]
-    text = (
-        ""
-        if len(theirs)
-        else "None of these graphs is among the paper's three: ogbn-products, Reddit, and a "
-        "Finance graph. "
-    )
     columns = [
         "method",
         *_options(study),
@@ -186,20 +213,38 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
         "guarantee",
         "paper_epsilon",
     ]
+    text = (
+        ""
+        if printed()["dataset"].isin(table["dataset"].map(variants.base)).any()
+        else "None of these graphs is among the paper's three: ogbn-products, Reddit, and a "
+        "Finance graph. "
+    )
     parts = [
         f"{text}The Finance graph is not public.",
         md.in_common(short).strip(),
         md.shown(table, columns, ["dataset"]),
     ]
-    parts += (
-        [
-            "## VESPER paper",
-            md.shown(theirs, ["dataset", "method", "decoder", "epsilon", "mean"], []),
-        ]
-        if len(theirs)
-        else []
-    )
+    if "printed" in tables:
+        parts += ["## VESPER paper", _printed_section(tables["printed"])]
     return "\n\n".join(filter(None, parts))
+
+
+def _printed_section(numbers: pd.DataFrame) -> str:
+    """How many numbers the paper prints and have ours beside them, the graphs of both, and these
+    numbers.
+    """
+    known = numbers[numbers["mean"].notna()]
+    graphs = [
+        f"{each.title} ({each.nodes:,} nodes, {each.classes} classes)"
+        for name in pd.unique(known[["dataset", "graph"]].to_numpy().ravel())
+        for each in [REGISTRY[name]]
+    ]
+    columns = ["dataset", "method", "decoder", "epsilon", "published_mean", "graph", "mean"]
+    return (
+        f"Of {len(numbers)} numbers of its Table 3, {len(known)} have one of ours beside them, of "
+        f"{' and '.join(graphs)}. Numbers of two graphs neither agree nor disagree.\n\n"
+        f"{md.shown(known.assign(graph=known['graph'].map(dataset_title)), columns, [])}"
+    )
 
 
 def _label(place: float) -> str:
