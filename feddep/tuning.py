@@ -26,7 +26,10 @@ RESULTS = Path("results")
 """Where recorded searches are, in the working folder."""
 DEFAULTS = "defaults"
 """The configuration of a method that no search chose."""
-_MEASURED = ["method", "seed", "test", "local_before", "local_after", "validation"]
+_MEASURED = [
+    *("method", "seed", "test", "local_before", "local_after", "validation"),
+    *("bytes", "seconds", "stalled"),
+]
 
 
 def configuration(
@@ -113,9 +116,10 @@ def search(*given: Any, **options: Any) -> pd.DataFrame:
     for how, of in plan.final_runs(config, STUDY).items():
         recorded = runs.load(config, of)
         told = load.tidy(recorded)
-        own = {"owners": told["test"]} if recorded["validation_after"].notna().all() else {}
-        frame = recorded[[*_MEASURED, "bytes", "seconds", "stalled"]]
-        found.append(frame.assign(**own, unfinished=told["unfinished"], configuration=how))
+        frame = recorded[_MEASURED].assign(unfinished=told["unfinished"], configuration=how)
+        if recorded["validation_after"].notna().all():
+            frame["owners"] = told["test"]
+        found.append(frame.assign(method=frame["method"].map(variants.base)))
     return pd.concat(found, ignore_index=True)
 
 
@@ -161,5 +165,5 @@ def recorded_reference(graph: str, protocol: str, clients: int | None) -> str:
         ]
         if len(here) and (protocols == protocol).all():
             title, mean = method_title(here["method"].iloc[0]), here["mean"].iloc[0]
-            return f"{title} tuned here: {mean:.3f} (recorded, {file.parent})."
+            return f"Tuned here, {title} has {mean:.3f} ({file.parent})."
     return ""
