@@ -506,7 +506,7 @@ def compare(
         raise ConfigError(f"protocol is {show(protocol)}; allowed: {', '.join(PROTOCOLS)}")
     graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
     source = graph if isinstance(graph, str) else ""
-    path = source if source not in public_graphs.REGISTRY else None
+    path = source if source not in {"", *public_graphs.REGISTRY} else None
     if path and not os.path.exists(path):
         raise ConfigError(
             f"graph is {path}, which is no file, no folder and no public dataset; "
@@ -536,8 +536,7 @@ def compare(
             write_csv(output, found)
             return found
     preset = PROTOCOLS[protocol]
-    several = public_graphs.clients_of(source)
-    how = partition or ("given" if several else "louvain")
+    how = partition or ("given" if public_graphs.clients_of(source) else "louvain")
     division = (
         partition
         if isinstance(partition, Partition)

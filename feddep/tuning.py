@@ -16,7 +16,7 @@ from feddep.config import variants
 from feddep.config.loading import Config, validate
 from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.experiment import plan, runs
-from feddep.reporting import load, output, studies
+from feddep.reporting import load, output, statistics, studies
 from feddep.reporting.labels import method_title
 from feddep.training.config import PROTOCOLS
 
@@ -27,8 +27,14 @@ RESULTS = Path("results")
 DEFAULTS = "defaults"
 """The configuration of a method that no search chose."""
 _MEASURED = [
-    *("method", "seed", "test", "local_before", "local_after", "validation"),
-    *("bytes", "seconds", "stalled"),
+    "method",
+    "seed",
+    "test",
+    *statistics.LOCAL,
+    "validation",
+    "bytes",
+    "seconds",
+    "stalled",
 ]
 
 
@@ -155,12 +161,13 @@ def recorded_reference(graph: str, protocol: str, clients: int | None) -> str:
         for key, value in preset["split"].items()
     }
     place = variants.format_name(graph, division)
+    clients = clients or len(clients_of(graph)) or preset["clients"]
     for file in sorted(RESULTS.glob("*/choices.csv")):
         protocols = pd.read_csv(file)["chosen_setting"].map(variants.base)
         table = pd.read_csv(file.with_name("table.csv"))
         here = table[
             (table["dataset"] == place)
-            & (table["clients"] == (clients or preset["clients"]))
+            & (table["clients"] == clients)
             & (table["method"] == table["reference"])
         ]
         if len(here) and (protocols == protocol).all():
