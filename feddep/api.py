@@ -488,7 +488,6 @@ def compare(
         DataError: if there is no such graph, or ``output`` has another comparison.
         PartitionError: if the graph has too few nodes for so many clients.
     """
-    methods = [methods] if isinstance(methods, str) else methods
     names, given = named(methods), dict(parameters or {})
     clients, seeds = (
         None if clients is None else _integer("clients", clients, 1),
@@ -530,9 +529,8 @@ def compare(
         what = {"methods": names, "parameters": given, "tuned": tuned, "out_of_the_box": chosen}
         _claim(output, {**asked, **what, "graph": graph.fingerprint}, device, threads)
         if tuned is not None:
-            files = [str(each) for each in methods if str(each).endswith(".py")]
-            machine = {"plugins": files, "device": device, "threads": threads}
-            found = tuning.search(names, source, output.parent, tuned, **asked, **machine)
+            asked |= {"device": device, "threads": threads}
+            found = tuning.search(names, source, output.parent, tuned, **asked)
             write_csv(output, found)
             return found
     preset = PROTOCOLS[protocol]

@@ -51,13 +51,12 @@ def configuration(
     protocol: str = "global",
     setting: Mapping[str, Any] | None = None,
     features: str = "raw",
-    plugins: Sequence[str] = (),
     **machine: Any,
 ) -> Config:
     """The configuration of a comparison whose arguments are those of :func:`feddep.api.compare`.
 
     Args:
-        methods: of the first one, the others' differences.
+        methods: their names; of the first one, the others' differences.
         graph: name of a public dataset, or path of a graph of one's own.
         folder: where to.
         trials: of each method.
@@ -68,7 +67,6 @@ def configuration(
         protocol: ``global`` or ``field``.
         setting: what differs from the protocol's.
         features: scaling.
-        plugins: files with methods and encoders.
         machine: ``device`` and ``threads``.
 
     Raises:
@@ -86,7 +84,6 @@ def configuration(
             **machine,
             "output": str(folder),
             "records": {"directory": str(folder / "runs"), "use": False},
-            "plugins": list(plugins),
             "datasets": {name: {"features": features, **source}},
             "clients": [clients],
             "seeds": list(range(seeds)),
