@@ -488,7 +488,6 @@ def compare(
         DataError: if there is no such graph, or ``output`` has another comparison.
         PartitionError: if the graph has too few nodes for so many clients.
     """
-    methods = [methods] if isinstance(methods, str) else methods
     names, given = named(methods), dict(parameters or {})
     clients, seeds = (
         None if clients is None else _integer("clients", clients, 1),
@@ -506,7 +505,7 @@ def compare(
         raise ConfigError(f"protocol is {show(protocol)}; allowed: {', '.join(PROTOCOLS)}")
     graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
     source = graph if isinstance(graph, str) else ""
-    path = source if source not in public_graphs.REGISTRY else None
+    path = source if source not in {"", *public_graphs.REGISTRY} else None
     if path and not os.path.exists(path):
         raise ConfigError(
             f"graph is {path}, which is no file, no folder and no public dataset; "
@@ -530,14 +529,12 @@ def compare(
         what = {"methods": names, "parameters": given, "tuned": tuned, "out_of_the_box": chosen}
         _claim(output, {**asked, **what, "graph": graph.fingerprint}, device, threads)
         if tuned is not None:
-            files = [str(each) for each in methods if str(each).endswith(".py")]
-            machine = {"plugins": files, "device": device, "threads": threads}
-            found = tuning.search(names, source, output.parent, tuned, **asked, **machine)
+            asked |= {"device": device, "threads": threads}
+            found = tuning.search(names, source, output.parent, tuned, **asked)
             write_csv(output, found)
             return found
     preset = PROTOCOLS[protocol]
-    several = public_graphs.clients_of(source)
-    how = partition or ("given" if several else "louvain")
+    how = partition or ("given" if public_graphs.clients_of(source) else "louvain")
     division = (
         partition
         if isinstance(partition, Partition)

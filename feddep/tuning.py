@@ -16,7 +16,7 @@ from feddep.config import variants
 from feddep.config.loading import Config, validate
 from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.experiment import plan, runs
-from feddep.reporting import load, output, studies
+from feddep.reporting import load, output, statistics, studies
 from feddep.reporting.labels import method_title
 from feddep.training.config import PROTOCOLS
 
@@ -26,7 +26,16 @@ RESULTS = Path("results")
 """Where recorded searches are, in the working folder."""
 DEFAULTS = "defaults"
 """The configuration of a method that no search chose."""
-_MEASURED = ["method", "seed", "test", "local_before", "local_after", "validation"]
+_MEASURED = [
+    "method",
+    "seed",
+    "test",
+    *statistics.LOCAL,
+    "validation",
+    "bytes",
+    "seconds",
+    "stalled",
+]
 
 
 def configuration(
@@ -42,13 +51,12 @@ def configuration(
     protocol: str = "global",
     setting: Mapping[str, Any] | None = None,
     features: str = "raw",
-    plugins: Sequence[str] = (),
     **machine: Any,
 ) -> Config:
     """The configuration of a comparison whose arguments are those of :func:`feddep.api.compare`.
 
     Args:
-        methods: of the first one, the others' differences.
+        methods: their names; of the first one, the others' differences.
         graph: name of a public dataset, or path of a graph of one's own.
         folder: where to.
         trials: of each method.
@@ -59,7 +67,6 @@ def configuration(
         protocol: ``global`` or ``field``.
         setting: what differs from the protocol's.
         features: scaling.
-        plugins: files with methods and encoders.
         machine: ``device`` and ``threads``.
 
     Raises:
@@ -77,7 +84,6 @@ def configuration(
             **machine,
             "output": str(folder),
             "records": {"directory": str(folder / "runs"), "use": False},
-            "plugins": list(plugins),
             "datasets": {name: {"features": features, **source}},
             "clients": [clients],
             "seeds": list(range(seeds)),
@@ -113,9 +119,10 @@ def search(*given: Any, **options: Any) -> pd.DataFrame:
     for how, of in plan.final_runs(config, STUDY).items():
         recorded = runs.load(config, of)
         told = load.tidy(recorded)
-        own = {"owners": told["test"]} if recorded["validation_after"].notna().all() else {}
-        frame = recorded[[*_MEASURED, "bytes", "seconds", "stalled"]]
-        found.append(frame.assign(**own, unfinished=told["unfinished"], configuration=how))
+        frame = recorded[_MEASURED].assign(unfinished=told["unfinished"], configuration=how)
+        if recorded["validation_after"].notna().all():
+            frame["owners"] = told["test"]
+        found.append(frame.assign(method=frame["method"].map(variants.base)))
     return pd.concat(found, ignore_index=True)
 
 
@@ -151,15 +158,16 @@ def recorded_reference(graph: str, protocol: str, clients: int | None) -> str:
         for key, value in preset["split"].items()
     }
     place = variants.format_name(graph, division)
+    clients = clients or len(clients_of(graph)) or preset["clients"]
     for file in sorted(RESULTS.glob("*/choices.csv")):
         protocols = pd.read_csv(file)["chosen_setting"].map(variants.base)
         table = pd.read_csv(file.with_name("table.csv"))
         here = table[
             (table["dataset"] == place)
-            & (table["clients"] == (clients or preset["clients"]))
+            & (table["clients"] == clients)
             & (table["method"] == table["reference"])
         ]
         if len(here) and (protocols == protocol).all():
             title, mean = method_title(here["method"].iloc[0]), here["mean"].iloc[0]
-            return f"{title} tuned here: {mean:.3f} (recorded, {file.parent})."
+            return f"Tuned here, {title} has {mean:.3f} ({file.parent})."
     return ""

@@ -228,6 +228,9 @@ def test_a_comparison_is_paired_by_seed(graph: api.Graph):
     expected = inference.t_test(wide["fedavg"] - wide["local"])
     assert expected["low"] < expected["high"]
     assert comparison.paired(table)["low"].item() == pytest.approx(expected["low"])
+    late = table.assign(unfinished=True)
+    assert comparison.paired(late)["verdict"].item() == "unfinished"
+    assert comparison.table(late).count(" all ") == 2
 
 
 def test_a_split_within_clients_is_that_of_the_clients(graph: api.Graph, partition: api.Partition):

@@ -208,10 +208,9 @@ def choices(config: Config, study: str) -> pd.DataFrame:
         the runner-up's; ties, how many others have the same mean; edge, the names whose chosen
         values are in the first or last 5 % of their range.
     """
-    cells, rows = _chosen(config, study), []
-    measured = _measured(config, itertools.chain(*_trials(config, study).values()))
-    for cell, of in cells.items():
-        runs = measured.loc[[run.key for runs in of.tried for run in runs]]
+    rows = []
+    for cell, of in _chosen(config, study).items():
+        runs = pd.DataFrame([*itertools.chain(*of.tried)])
         means = runs["validation"].to_numpy().reshape(len(of.tried), -1).mean(axis=1)
         edge = spaces.at_edge(_search_space(of.run.setting), of.run.setting.options)
         found, *_ = of.run.method.configured
@@ -261,13 +260,14 @@ class Chosen:
         run: on the first seed, with the rounds of the final runs.
         runner_up: that of the second best.
         choice: their places and validation.
-        tried: of each trial the runs on the first seed, on this dataset or on the others.
+        tried: of each trial what its runs on the first seed measured (:func:`_measured`), on this
+            dataset or on the others.
     """
 
     run: Run
     runner_up: Run
     choice: search.Choice
-    tried: Sequence[Sequence[Run]]
+    tried: Sequence[Sequence[Mapping[Any, Any]]]
 
 
 @cache
@@ -340,11 +340,12 @@ def _search_space(setting: Entry) -> spaces.Space:
 def _finalists(config: Config, study: str) -> Cells:
     """The best trials on the first seed, in their order; all trials must be trained."""
     cells = _trials(config, study)
-    shares = _measured(config, itertools.chain(*cells.values()))["validation"]
-    return {
-        cell: [trials[place] for place in sorted(search.best([shares[run.key] for run in trials]))]
-        for cell, trials in cells.items()
-    }
+    measured = _measured(config, itertools.chain(*cells.values()))
+    found: Cells = {}
+    for cell, trials in cells.items():
+        best = search.best([measured[run.key]["validation"] for run in trials])
+        found[cell] = [trials[place] for place in sorted(best)]
+    return found
 
 
 @cache
@@ -381,7 +382,7 @@ def _chosen(config: Config, study: str) -> dict[Cell, Chosen]:
 
 def _choice(
     config: Config,
-    measured: pd.DataFrame,
+    measured: Mapping[str, Mapping[Any, Any]],
     by: Sequence[Sequence[Run]],
     here: Sequence[Run],
     tried: Sequence[Sequence[Run]],
@@ -389,12 +390,14 @@ def _choice(
     """The best of trials by the runs ``by`` of each, as it is ``here``; with more rounds if most of
     its runs are unfinished.
     """
-    found = [measured.loc[[run.key for run in runs]] for runs in by]
-    choice = search.choose([list(of["validation"]) for of in found])
-    run = here[choice.trial]
-    if found[choice.trial]["unfinished"].mean() > 0.5:
+    found, first = (
+        [[measured[run.key] for run in runs] for runs in of_trials] for of_trials in (by, tried)
+    )
+    choice = search.choose([[each["validation"] for each in of] for of in found])
+    run, unfinished = here[choice.trial], [each["unfinished"] for each in found[choice.trial]]
+    if 2 * sum(unfinished) > len(unfinished):
         run = dataclasses.replace(run, setting=_longer(config, run.setting))
-    return Chosen(run, here[choice.runner_up], choice, tried)
+    return Chosen(run, here[choice.runner_up], choice, first)
 
 
 def _longer(config: Config, setting: Entry) -> Entry:
@@ -405,14 +408,13 @@ def _longer(config: Config, setting: Entry) -> Entry:
     return entries.one(config, "settings", variants.format_name(name, more))
 
 
-def _measured(config: Config, trials: Iterable[Run]) -> pd.DataFrame:
+def _measured(config: Config, trials: Iterable[Run]) -> dict[Any, dict[Any, Any]]:
     """By key the share of validation nodes that each is right on, where owners judge by the better
     of their models; and whether it stalled or is unfinished.
     """
-    rows = as_owners_choose(load(config, list(dict.fromkeys(trials))))
+    rows = as_owners_choose(load(config, list(dict.fromkeys(trials)))).set_index("key")
     late = map(is_unfinished, map(json.loads, rows["best_round"]), rows["rounds"])
-    found = rows[["key", "validation", "stalled"]].assign(unfinished=list(late))
-    return found.set_index("key")
+    return rows[["validation", "stalled"]].assign(unfinished=list(late)).to_dict("index")
 
 
 def _on_seeds(trials: Iterable[Run], seeds: Sequence[int]) -> list[Run]:

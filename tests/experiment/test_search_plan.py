@@ -43,7 +43,7 @@ def config_in(folder: Path, study: dict[str, Any] | None = None, **changes: Any)
         name: {"synthetic": {**mini, "seed": seed}}
         for seed, name in enumerate(("mini", "more", "most"))
     }
-    changed = {"settings": settings, "datasets": graphs, "studies": [found]}
+    changed = {"settings": settings, "datasets": {**graphs, "webkb": {}}, "studies": [found]}
     return validate({**CONFIG, **places, **changed})
 
 
@@ -246,6 +246,20 @@ def test_a_setting_may_be_spelled(tmp_path: Path):
     assert {run.setting.options["rounds"] for run in trials} == {3}
     assert trials[0].setting.label == "quick,rounds=3,local_epochs=2"
     assert len({run.setting.options["local_epochs"] for run in trials}) > 1
+
+
+def test_clients_that_are_graphs_of_their_own(tmp_path: Path):
+    """A dataset has a setting of its own, and so many clients, between which is no edge."""
+    names = {"mini": (2, 2, {"fedavg", "fedavg_oracle"}), "webkb": (3, 5, {"fedavg"})}
+    setting = {"default": "quick", "webkb": "quick,rounds=5"}
+    methods = ["fedavg", "fedavg_oracle"]
+    config = config_in(tmp_path, datasets=[*names], methods=methods, setting=setting)
+    (trials,) = plan.stages(config, "found")
+    for name, (clients, rounds, expected) in names.items():
+        here = [run for run in trials if run.dataset.name == name]
+        assert {run.clients for run in here} == {clients}
+        assert {run.setting.options["rounds"] for run in here} == {rounds}
+        assert {run.method.name for run in here} == expected
 
 
 @pytest.mark.parametrize(

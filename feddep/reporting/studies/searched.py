@@ -54,7 +54,8 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """The noise of tuning, accuracies and differences by dataset, what was chosen, and how far it
     leads.
     """
-    table, choices = tables["table"], plan.choices(study.config, study.name)
+    table = tables["table"]
+    choices = plan.choices(study.config, study.name).replace({"dataset": {"": "any other"}})
     again = table.loc[table["configuration"] == plan.AGAIN, "mean_difference"].abs()
     notes = [
         f"Noise of tuning: {method_title(table['reference'].iloc[0])}, tuned again, differs by "
@@ -62,9 +63,7 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     ]
     if plan.ELSEWHERE not in set(table["configuration"]):
         notes.append("With one graph alone there is no configuration out of the box.")
-    chosen = tuned.markdown(
-        study, {"table": table, "choices": choices.replace({"dataset": {"": "any other"}})}
-    )
+    chosen = tuned.markdown(study, {"table": table, "choices": choices})
     columns = ["method", "dataset", "configuration", "lead", "ties", "stalled", "diverged", "edge"]
     return (
         f"{' '.join(notes)}\n\n{chosen}\n`lead`: how much better the mean validation is than that "
