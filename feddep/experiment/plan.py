@@ -392,8 +392,9 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
                     or setting.options["evaluation"] == "owners"
                 )
                 for method in (entry.of_dataset(dataset.name) for entry in methods):
-                    found, *_ = method.configured
-                    found.check_setting(setting.options["encoder"], setting.options["full_batch"])
+                    found, parameters, _ = method.configured
+                    given = setting.options
+                    found.check_setting(given["encoder"], given["full_batch"], parameters)
                     partitioned = found.partitioned or by_client
                     counts = block.get("clients", config["clients"]) if partitioned else [None]
                     for clients in counts:

@@ -153,6 +153,7 @@ class Method:
         full_batch: whether it can train on all nodes at once, as the setting may ask for.
         mini_batch: whether it can train on sampled mini-batches.
         sampled: the encoders that it can train on these, where it is not all of ``encoders``.
+        check: raises a :class:`ConfigError` where its parameters do not go with the encoder.
         evaluation: who is judged unless the setting says that owners are: ``global``, or, for a
             model a client, ``local_before`` or ``local_after`` the local steps of a round
             (:data:`feddep.training.config.Evaluation`).  The round is chosen by the validation of
@@ -179,6 +180,7 @@ class Method:
     full_batch: bool = False
     mini_batch: bool = True
     sampled: tuple[str, ...] | None = None
+    check: Callable[[Any, str], None] = lambda parameters, encoder: None
     evaluation: Evaluation = "global"
     search: Space = field(default_factory=dict, hash=False)
     training: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
@@ -187,8 +189,8 @@ class Method:
     revision: int = 1
     look: tuple[str, int] | None = None
 
-    def check_setting(self, encoder: str, full_batch: bool) -> None:
-        """Make sure that it can train classifiers of this kind in this way.
+    def check_setting(self, encoder: str, full_batch: bool, parameters: Parameters) -> None:
+        """Make sure that with these parameters it can train classifiers of this kind in this way.
 
         Raises:
             ConfigError: if it cannot.
@@ -211,6 +213,7 @@ class Method:
                 f"encoder is {encoder} and full_batch is false (key settings), but on sampled "
                 f"mini-batches {self.name} knows {', '.join(self.sampled)} only"
             )
+        self.check(parameters, encoder)
 
     def check_overlap(self) -> None:
         """Make sure that it can train clients that overlap: no edge is between two of them, as a
@@ -235,7 +238,7 @@ class Method:
             DivergenceError: if training diverges; the sentence says in which round, and what to
                 lower.
         """
-        self.check_setting(task.setting.encoder, task.setting.full_batch)
+        self.check_setting(task.setting.encoder, task.setting.full_batch, parameters)
         if task.partition is not None and not task.partition.is_disjoint:
             self.check_overlap()
         from feddep.federation.communication import merged
