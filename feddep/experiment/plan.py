@@ -510,8 +510,8 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
                     or setting.options["evaluation"] == "owners"
                 )
                 for method in (entry.of_dataset(dataset.name) for entry in methods):
-                    found, *_ = method.configured
-                    found.check_setting(setting.options)
+                    found, parameters, _ = method.configured
+                    found.check_setting(setting.options, parameters)
                     partitioned = found.partitioned or by_client
                     counts = block.get("clients", config["clients"]) if partitioned else [None]
                     for clients in counts:

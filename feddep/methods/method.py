@@ -155,6 +155,7 @@ class Method:
         absence: whether clients may be absent from rounds, as the setting's `participation` and
             `lost_updates` may ask for; a method without rounds of messages does not read them.
         sampled: the encoders that it can train on these, where it is not all of ``encoders``.
+        check: raises a :class:`ConfigError` where its parameters do not go with the encoder.
         evaluation: who is judged unless the setting says that owners are: ``global``, or, for a
             model a client, ``local_before`` or ``local_after`` the local steps of a round
             (:data:`feddep.training.config.Evaluation`).  The round is chosen by the validation of
@@ -182,6 +183,7 @@ class Method:
     mini_batch: bool = True
     absence: bool = False
     sampled: tuple[str, ...] | None = None
+    check: Callable[[Any, str], None] = lambda parameters, encoder: None
     evaluation: Evaluation = "global"
     search: Space = field(default_factory=dict, hash=False)
     training: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
@@ -190,8 +192,9 @@ class Method:
     revision: int = 1
     look: tuple[str, int] | None = None
 
-    def check_setting(self, setting: Mapping[str, Any]) -> None:
-        """Make sure that it can train with a setting, given by all of its fields.
+    def check_setting(self, setting: Mapping[str, Any], parameters: Parameters) -> None:
+        """Make sure that with these parameters it can train with a setting, given by all of its
+        fields.
 
         Raises:
             ConfigError: if it cannot.
@@ -220,6 +223,7 @@ class Method:
                 f"encoder is {encoder} and full_batch is false (key settings), but on sampled "
                 f"mini-batches {self.name} knows {', '.join(self.sampled)} only"
             )
+        self.check(parameters, encoder)
 
     def check_overlap(self) -> None:
         """Make sure that it can train clients that overlap: no edge is between two of them, as a
@@ -244,7 +248,7 @@ class Method:
             DivergenceError: if training diverges; the sentence says in which round, and what to
                 lower.
         """
-        self.check_setting(task.setting.model_dump())
+        self.check_setting(task.setting.model_dump(), parameters)
         if task.partition is not None and not task.partition.is_disjoint:
             self.check_overlap()
         from feddep.federation.communication import merged

@@ -70,22 +70,18 @@ class StackedGraphs:
 
     Attributes:
         nodes: all of their nodes.
-        embeddings: z̄ of each graph's, shape (n_i, d_z), or none.
     """
 
     def __init__(
-        self,
-        features: Sequence[SparseMatrix],
-        adjacencies: Sequence[SparseMatrix],
-        embeddings: Sequence[Tensor],
+        self, features: Sequence[SparseMatrix], adjacencies: Sequence[SparseMatrix]
     ) -> None:
-        """Stack the graphs, given by X, the matrix that models aggregate with, and z̄ or none."""
+        """Stack the graphs, given by X and the matrix that models aggregate with."""
         sizes = [matrix.shape[0] for matrix in adjacencies]
         starts = np.cumsum([0, *(-(-size // ALIGNED) * ALIGNED for size in sizes)]).tolist()
         parts = [slice(start, start + size) for start, size in zip(starts, sizes, strict=False)]
         n, self._starts = starts.pop(), starts
         self.nodes = StackedNodes(parts, SparseMatrix.blocks(adjacencies, starts, starts, (n, n)))
-        self._features, self.embeddings = list(features), embeddings
+        self._features = list(features)
         self._placed: dict[Terms, SparseMatrix] = {}
         self._product: tuple[Tensor, Tensor] | None = None
 
@@ -168,15 +164,18 @@ class StackedPass:
         self,
         models: StackedModels,
         graphs: StackedGraphs,
+        embeddings: Sequence[Any],
         generators: Sequence[torch.Generator] = (),
     ) -> None:
-        """Prepare for M models and their graphs; without ``generators``, of each model the source
-        of its dropout masks, nothing is dropped.
+        """Prepare for M models, their graphs and what their additions read, z̄ of each graph's
+        nodes, shape (n_i, d_z), or none.
+
+        Without ``generators``, of each model the source of its dropout masks, nothing is dropped.
         """
         self._graphs, self._generators, self._terms = graphs, generators, models.terms
         self._dropout = models.models[0].dropout if generators else 0.0
         self._weights, self._biases = models.tensors("weight"), models.tensors("bias")
-        self._additions = models.additions
+        self._additions, self._embeddings = models.additions, embeddings
         self._first = models.first(self._weights[0])
         self._hidden: list[Tensor] = []
 
@@ -217,11 +216,8 @@ class StackedPass:
         return total
 
     def _mended(self, k: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Nodes, z̄ and Z^k of each graph, if there are any."""
-        if self._additions:
-            yield from zip(
-                self._graphs.nodes.parts, self._graphs.embeddings, self._additions[k], strict=True
-            )
+        """Nodes, z̄ and Z^k of each graph."""
+        return zip(self._graphs.nodes.parts, self._embeddings, self._additions[k], strict=True)
 
     def _mapped(self, k: int, first: int) -> Tensor:
         """h W_t in layer k ≥ 1, shape (n, outputs)."""

@@ -109,10 +109,7 @@ class Together:
         return (
             self._models(tuple(each.model for each in questions)),
             self._graphs(
-                tuple(
-                    (each.evaluator.features, each.evaluator.adjacency, each.evaluator.embeddings)
-                    for each in questions
-                )
+                tuple((each.evaluator.features, each.evaluator.adjacency) for each in questions)
             ),
         )
 
@@ -122,7 +119,8 @@ class Together:
         nodes, counter = self._evaluated(
             graphs, tuple((each.evaluator, each.split) for each in questions)
         )
-        computed = StackedPass(models, graphs)
+        embeddings = [each.evaluator.embeddings for each in questions]
+        computed = StackedPass(models, graphs, embeddings)
         hidden = computed.body()
         if _inherits(questions[0].model, "head"):
             logits = computed.head(nodes)
@@ -143,7 +141,9 @@ class Together:
         learners = [step.learner for step in steps]
         for parameter in models.parameters:
             parameter.grad = None
-        computed = StackedPass(models, graphs, [learner.dropout for learner in learners])
+        embeddings = [learner.inputs.embeddings for learner in learners]
+        generators = [learner.dropout for learner in learners]
+        computed = StackedPass(models, graphs, embeddings, generators)
         with torch.no_grad():
             hidden = computed.body()
         if _inherits(steps[0].model, "head") and not any(each.penalty for each in learners):
@@ -218,9 +218,10 @@ def _joint(optimizers: Sequence[Any]) -> torch.optim.Optimizer:
     return joint
 
 
-def _graphs(matrices: Sequence[tuple[Any, ...]]) -> StackedGraphs:
-    """The graphs of evaluators, given by features, adjacency and embeddings."""
-    return StackedGraphs(*zip(*matrices, strict=True))
+def _graphs(matrices: Sequence[tuple[SparseMatrix, SparseMatrix]]) -> StackedGraphs:
+    """The graphs of evaluators, given by features and adjacency."""
+    features, adjacencies = zip(*matrices, strict=True)
+    return StackedGraphs(features, adjacencies)
 
 
 def _evaluated(

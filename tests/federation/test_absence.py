@@ -133,7 +133,7 @@ def test_other_methods_refuse(key: str):
                 encoder=method.encoders[0], full_batch=not method.mini_batch, **{key: ABSENT[key]}
             )
             with pytest.raises(ConfigError, match="participation"):
-                method.check_setting(setting.model_dump())
+                method.check_setting(setting.model_dump(), method.parameters())
 
 
 @pytest.mark.parametrize("rounds", [1, 4])

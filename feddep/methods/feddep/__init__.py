@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from feddep.methods.method import Method, Step
+from feddep.utils.errors import ConfigError
 from feddep.utils.parameters import (
     Hops,
     Parameters,
@@ -220,6 +221,20 @@ FUSED_ENCODERS = {
 """The setting's encoders that FedDEP can train: for each, its classifier with embeddings z̄."""
 
 
+def check_layout(layout: str, encoder: str) -> None:
+    """Make sure that the classifier's layers, ``fused``, are a layout of the encoder.
+
+    Raises:
+        ConfigError: if they are not.
+    """
+    allowed = {"sage": ("paper", "authors", "chained"), "sage_selfloop": ("paper", "authors")}
+    if layout not in allowed.get(encoder, ("authors", "chained")):
+        raise ConfigError(
+            f"fused is {layout} and the setting's encoder is {encoder}; paper goes with sage or "
+            "sage_selfloop, authors with any encoder, chained with any but sage_selfloop"
+        )
+
+
 def _method(
     name: str,
     title: str,
@@ -240,6 +255,7 @@ def _method(
         assumes=assumes,
         encoders=encoders,
         full_batch=full_batch,
+        check=lambda parameters, encoder: check_layout(parameters.fused, encoder),
         **more,
     )
 

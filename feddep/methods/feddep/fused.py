@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from feddep.graph.sampling import PAD, SampledTrees
-from feddep.methods.feddep import FUSED_ENCODERS
+from feddep.methods.feddep import FUSED_ENCODERS, check_layout
 from feddep.methods.method import load
 from feddep.nn.encoders import GAT, GCN, MLP
 from feddep.nn.feature_table import FeatureTable
@@ -23,7 +23,6 @@ from feddep.nn.linear import draw_uniform
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.selfloop import Initial, MatrixLayer, SelfLoopSAGE
 from feddep.nn.sparse import SparseMatrix
-from feddep.utils.errors import ConfigError
 
 Layout = Literal["paper", "authors", "chained"]
 """``paper``: :class:`FusedGNN`; ``authors``: an encoder with :class:`Fusions`; ``chained``: the
@@ -229,13 +228,7 @@ def fused_classifier(layout: Layout, *sizes: Any, encoder: str = "sage") -> Any:
     Raises:
         ConfigError: if the layout is not one of the encoder's.
     """
-    allowed = {"sage": ("paper", "authors", "chained"), "sage_selfloop": ("paper", "authors")}
-    if layout not in allowed.get(encoder, ("authors", "chained")):
-        raise ConfigError(
-            f"fused is {layout} and the setting's encoder is {encoder}; paper goes with "
-            "sage or sage_selfloop, "
-            "authors with any encoder, chained with any but sage_selfloop"
-        )
+    check_layout(layout, encoder)
     if layout == "paper" or encoder == "sage_selfloop":
         return FusedGNN(*sizes)
     return load(FUSED_ENCODERS[encoder])(*sizes, chained=layout == "chained")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from feddep.graph.graph import Graph
 from feddep.graph.sampling import PAD, sample_trees
+from feddep.methods import registry
 from feddep.methods.feddep.fused import (
     FusedClassifier,
     FusedGNN,
@@ -21,6 +22,7 @@ from feddep.nn.selfloop import SelfLoopSAGE
 from feddep.training.evaluator import Evaluator
 from feddep.utils.errors import ConfigError
 from graphs import graphs, pairs, random_graph, tree_width
+from method_tasks import parameters_of
 from small_models import drawn, full
 
 WIDTH = 3
@@ -217,5 +219,8 @@ def test_fusions_are_their_equation(name: str, layout: str):
 
 @pytest.mark.parametrize(("layout", "encoder"), [("paper", "gcn"), ("chained", "sage_selfloop")])
 def test_layouts_that_an_encoder_has_not(layout: str, encoder: str):
-    with pytest.raises(ConfigError):
+    with pytest.raises(ConfigError, match="fused"):
         fused_classifier(layout, 4, WIDTH, HIDDEN, 2, 2, 0.0, encoder=encoder)
+    parameters = parameters_of("feddep", fused=layout)
+    with pytest.raises(ConfigError, match="fused"):
+        registry.find("feddep").check_setting(encoder, True, parameters)
