@@ -2,11 +2,12 @@
 FGSSL, FedSpray and S2FGL.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from feddep.methods.method import BUILT_IN_ENCODERS, CLASS_SHARES, Method
 from feddep.utils.parameters import (
     Hops,
+    InKey,
     Parameters,
     Positive,
     Repetitions,
@@ -99,6 +100,9 @@ class FGSSLParameters(Parameters):
     """weight of the distillation (ours; the code leaves it out)"""
     tau: StepSize = 0.1
     """temperature τ of the contrast"""
+    denominator: Annotated[Literal["pair", "all"], InKey(default=False)] = "pair"
+    """positives in the denominator of a node's term: the `pair` alone that it is of, or `all`
+    training nodes of the class (code). *Not in the key* where it is `pair`"""
     omega: StepSize = 4.0
     """temperature ω of the distillation"""
     weak_edges: Share = 0.3
@@ -164,6 +168,7 @@ METHODS = (
             "alpha": linear(0, 1),
             "beta": linear(0, 1),
         },
+        published=({"federated_share": 0.6, "combination": "switch", "knowledge": "logits"},),
         look=("#999933", 3),
     ),
     Method(
@@ -196,7 +201,9 @@ METHODS = (
             "contrast_weight": log(0.01, 10),
             "distillation_weight": log(0.01, 10),
             "tau": log(0.05, 1),
+            "denominator": ("pair", "all"),
         },
+        published=({"teacher": "local", "denominator": "all"},),
         as_fedavg={"contrast_weight": 0.0, "distillation_weight": 0.0},
         look=("#999933", 0),
     ),
@@ -215,6 +222,7 @@ METHODS = (
             "confidence": linear(0.5, 1),
             "proxy_learning_rate": log(0.001, 0.1),
         },
+        published=({"proxy_weights": "shares", "plain_start": "fused"},),
         look=("#999933", 5),
     ),
     Method(

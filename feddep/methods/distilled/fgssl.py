@@ -15,7 +15,8 @@ are added to the cross-entropy.  What is sent is as in FedAvg.
 
 Slip of the authors' code: the contrast with the global model is overwritten by one of two views of
 the client's own model, and the distillation is computed and not used: the global model teaches
-nothing (``teacher: local``).
+nothing (``teacher: local``).  Its contrast has the e^(s_ip/τ) of all p ∈ P_i in the denominator
+(``denominator: all``).
 """
 
 from functools import partial
@@ -92,14 +93,20 @@ class Views:
         return MaskedColumns(self.features, torch.from_numpy(mask).to(self.device)), adjacency
 
 
-def contrast(h: Tensor, taught: Tensor, labels: Tensor, tau: float) -> Tensor:
+def contrast(
+    h: Tensor, taught: Tensor, labels: Tensor, tau: float, denominator: str = "pair"
+) -> Tensor:
     """The contrast of k training nodes, from both models' inputs of the last layer, shape (k, H)
     each.
     """
     s = normalize(h) @ normalize(taught).T / tau
     same = labels[:, None] == labels
-    negatives = s.masked_fill(same, -1e9).logsumexp(dim=1, keepdim=True)
-    return ((softplus(negatives - s) * same).sum(dim=1) / same.sum(dim=1)).mean()
+    if denominator == "all":
+        terms = s.logsumexp(dim=1, keepdim=True) - s
+    else:
+        negatives = s.masked_fill(same, -1e9).logsumexp(dim=1, keepdim=True)
+        terms = softplus(negatives - s)
+    return ((terms * same).sum(dim=1) / same.sum(dim=1)).mean()
 
 
 def neighbour_distribution(z: Tensor, edges: tuple[Tensor, Tensor], omega: float) -> Tensor:
@@ -153,9 +160,8 @@ class FGSSLClient(Client):
         hidden = model.body(strong_x, strong, generator=self.dropout)
         if params.contrast_weight:
             labels = self.evaluator.labels[nodes]
-            terms.append(
-                params.contrast_weight * contrast(hidden[nodes], taught[nodes], labels, params.tau)
-            )
+            found = contrast(hidden[nodes], taught[nodes], labels, params.tau, params.denominator)
+            terms.append(params.contrast_weight * found)
         if params.distillation_weight and not own:
             z = model.head(hidden, strong)
             with torch.no_grad():

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from feddep.methods.method import ANY_ENCODER, BUILT_IN_ENCODERS, CLASS_SHARES, Method
-from feddep.utils.parameters import Parameters, Repetitions, Share, Weight
+from feddep.utils.parameters import InKey, Parameters, Repetitions, Share, Weight
 from feddep.utils.spaces import integers, linear, log
 
 Temperature = Annotated[float, Field(ge=0, le=1000)]
@@ -54,6 +54,9 @@ class FedPubParameters(Parameters):
     """λ₁ of the L1 norm of the masks (code); an applied mask below it in size is 0"""
     lambda2: Weight = 0.001
     """λ₂ of the distance to the weights received (code)"""
+    compared: Annotated[Literal["logits", "embeddings"], InKey(default=False)] = "logits"
+    """what f_k is the mean of: `logits`, or `embeddings`, the inputs of the last layer before ReLU
+    (code). *Not in the key* where it is `logits`"""
 
 
 class FedAuxParameters(Parameters):
@@ -64,7 +67,10 @@ class FedAuxParameters(Parameters):
     (paper)
     """
     sigma: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
-    """width σ of the kernel (paper)"""
+    """width σ of the kernel (paper; the authors' notebooks have 10)"""
+    masks: Annotated[bool, InKey(default=False)] = False
+    """each client has masks of its own over the weights, as in FED-PUB (paper's and code's
+    network). *Not in the key* where it is false"""
 
 
 class GCFLPlusParameters(Parameters):
@@ -137,8 +143,17 @@ METHODS = (
         FedPubParameters,
         "local_after",
         encoders=BUILT_IN_ENCODERS,
-        search={"tau": log(1, 30), "lambda1": log(1e-5, 0.1), "lambda2": log(1e-5, 0.1)},
-        published=({"tau": 5.0}, {"tau": 3.0, "lambda1": 0.0, "lambda2": 0.0}),
+        search={
+            "tau": log(1, 30),
+            "lambda1": log(1e-5, 0.1),
+            "lambda2": log(1e-5, 0.1),
+            "compared": ("logits", "embeddings"),
+        },
+        published=(
+            {"tau": 5.0},
+            {"tau": 3.0, "lambda1": 0.0, "lambda2": 0.0},
+            {"tau": 3.0, "regularizers": "released", "compared": "embeddings"},
+        ),
         look=("#332288", 4),
     ),
     _method(
@@ -149,7 +164,8 @@ METHODS = (
         encoders=("gcn",),
         mini_batch=False,
         revision=2,
-        search={"tau": log(1, 30), "sigma": log(0.1, 10)},
+        search={"tau": log(1, 30), "sigma": log(0.1, 10), "masks": (False, True)},
+        published=({"masks": True}, {"masks": True, "sigma": 10.0}),
         look=("#332288", 3),
     ),
     _method(

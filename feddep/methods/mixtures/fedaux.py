@@ -16,7 +16,9 @@ to rounding, and a step takes O(n_k T d), T = 16 for σ = 1; for smaller σ it t
 neighbourhoods alone have it: there are no mini-batches.  The classifier as committed by the authors
 cannot run (an undefined variable in the kernel); what is here is the commented version, whose run
 they have logged.  As there, a starts uniform in [0, 1), the same for all, and is not scaled to
-length 1, as the paper's theory has it: cosines do not see its length.
+length 1, as the paper's theory has it: cosines do not see its length.  With ``masks`` weights are
+multiplied by masks of the client's own, as in FED-PUB without their terms of the loss, which have
+no gradient in the code, and without its threshold.
 """
 
 import math
@@ -29,6 +31,7 @@ from torch.nn.functional import cosine_similarity
 
 from feddep.methods.basic import fedavg
 from feddep.methods.mixtures import FedAuxParameters
+from feddep.methods.mixtures.fedpub import is_mask, masked
 from feddep.methods.mixtures.mixing_server import SimilarityServer
 from feddep.nn.encoders import GCN
 from feddep.nn.sparse import SparseMatrix
@@ -90,9 +93,15 @@ def kernel_factor(scores: Tensor, sigma: float) -> Tensor:
 def run(task: Task, parameters: FedAuxParameters, steps: Any = None) -> RunResult:
     """GCNs with auxiliary vectors, mixed by the similarity of these."""
     task.check_hidden()
+
+    def new_model() -> Any:
+        model = task.drawn(AuxiliaryGCN(*task.model_sizes, parameters.sigma))
+        return masked(model, 0.0) if parameters.masks else model
+
     return fedavg.train_on(
         task,
         task.subgraphs(),
         server=partial(SimilarityServer, parameters=parameters, name="auxiliary"),
-        new_model=lambda: task.drawn(AuxiliaryGCN(*task.model_sizes, parameters.sigma)),
+        new_model=new_model,
+        shared=lambda name: not is_mask(name),
     )

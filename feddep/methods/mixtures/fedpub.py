@@ -16,9 +16,10 @@ client what its masked model gives for noise.
 In the released code both regularisers are taken from ``state_dict()``, whose tensors are detached:
 they add constants to the loss, and masks are trained by the cross-entropy alone (``regularizers:
 released``).  Its masks are sent and averaged too, and no client reads the average.  Its network
-ends in a linear layer, masked too; here masks are laid over the weight matrices of the setting's
-encoder, and f_k is what its last layer gives.  The paper's text was not at hand; the norms are
-those of the code.
+ends in a linear layer, masked too, and f_k is the mean of that layer's inputs before ReLU
+(``compared: embeddings``); here masks are laid over the weight matrices of the setting's encoder,
+and f_k is what its last layer gives.  The paper's text was not at hand; the norms are those of the
+code.
 """
 
 from functools import partial
@@ -128,8 +129,14 @@ class FedPubClient(Client):
 
     @torch.no_grad()
     def extra(self) -> Payload:
-        """f_k, the mean output on the random graph, shape (C,)."""
-        return {"function": self.model.full(*self.graph).mean(dim=0)}
+        """f_k, the mean on the random graph of logits, shape (C,), or of embeddings, (H,)."""
+        hidden, adjacency = self.graph
+        layers = self.model.layers
+        if self.parameters.compared == "embeddings":
+            layers = layers[:-1]
+        for k, layer in enumerate(layers):
+            hidden = layer.full(hidden.relu() if k else hidden, adjacency)
+        return {"function": hidden.mean(dim=0)}
 
 
 def is_mask(name: str) -> bool:
@@ -139,12 +146,17 @@ def is_mask(name: str) -> bool:
 
 def run(task: Task, parameters: FedPubParameters, steps: Any = None) -> RunResult:
     """Masked clients, mixed by the similarity of their outputs."""
+    model: Any = task.new_model()
+    compared = -1
+    if parameters.compared == "embeddings":
+        task.check_hidden()
+        compared = -2
     return fedavg.train_on(
         task,
         task.subgraphs(),
-        partial(FedPubClient, graph=random_graph(task, task.new_model()), parameters=parameters),
+        partial(FedPubClient, graph=random_graph(task, model), parameters=parameters),
         partial(SimilarityServer, parameters=parameters, name="function"),
         new_model=lambda: masked(task.new_model(), parameters.lambda1),
-        extra={"function": (task.graph.num_classes,)},
+        extra={"function": (model.output_widths[compared],)},
         shared=lambda name: not is_mask(name),
     )

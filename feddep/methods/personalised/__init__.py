@@ -215,6 +215,6 @@ METHODS = (
         f"{_FOLDER}.fedstar:run_local",
         encoders=("gcn",),
         mini_batch=False,
-        look=("#777777", 4),
+        look=("#777777", 6),
     ),
 )

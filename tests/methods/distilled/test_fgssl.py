@@ -24,16 +24,19 @@ def cosine(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return a @ b / a.norm() / b.norm()
 
 
-def test_the_contrast_is_its_sums():
+@pytest.mark.parametrize("denominator", ["pair", "all"])
+def test_the_contrast_is_its_sums(denominator: str):
     labels = torch.tensor([0, 1, 0, 2, 1])
     h, taught = torch.randn(2, 5, 4, dtype=torch.float64)
     expected = 0.0
     for i in range(5):
         phi = [torch.exp(cosine(h[i], taught[j]) / 0.5) for j in range(5)]
         others = sum(phi[k] for k in range(5) if labels[k] != labels[i])
-        terms = [-torch.log(phi[p] / (phi[p] + others)) for p in range(5) if labels[p] == labels[i]]
+        same = [phi[p] for p in range(5) if labels[p] == labels[i]]
+        own = {"pair": same, "all": [sum(same)] * len(same)}[denominator]
+        terms = [-torch.log(e / (o + others)) for e, o in zip(same, own, strict=True)]
         expected += float(sum(terms)) / len(terms) / 5
-    assert float(contrast(h, taught, labels, 0.5)) == pytest.approx(expected)
+    assert float(contrast(h, taught, labels, 0.5, denominator)) == pytest.approx(expected)
     assert float(contrast(h, taught, torch.zeros(5), 0.5)) == 0.0  # nobody to be told from
 
 

@@ -9,6 +9,7 @@ import torch
 from divided import random_task
 from feddep.methods.mixtures.fedaux import AuxiliaryGCN, smoothed
 from feddep.training.evaluator import Evaluator
+from method_tasks import CLIENTS, run_on, task_of
 
 
 @pytest.mark.parametrize("sigma", [0.3, 0.5, 1.0, 4.0])
@@ -43,3 +44,14 @@ def test_the_last_layer_reads_both(layers: int):
         "auxiliary",
         *(f"layer{k}.{name}" for k in range(layers) for name in ("weight", "bias")),
     }
+
+
+def test_masks_stay_and_are_trained():
+    plain, masks = (
+        run_on(task_of("fedaux"), "fedaux", masks=masks).communication for masks in (False, True)
+    )
+    assert plain == masks
+    result = run_on(task_of("fedaux"), "fedaux", masks=True)
+    trained = [w for name, w in result.weights().items() if name.endswith(".mask")]
+    assert len(trained) == 2 * CLIENTS
+    assert all((mask != 1).any() for mask in trained)

@@ -13,7 +13,6 @@ from feddep.methods.mixtures import FedIIHParameters
 from feddep.methods.mixtures.fediih import DisentangledNetwork, FactorServer
 from feddep.training.evaluator import Evaluator
 from graphs import random_graph
-from method_tasks import counted, run_on, task_of
 from small_models import drawn
 
 PARAMETERS = FedIIHParameters(factors=3, routings=2, scale=4.0)
@@ -76,10 +75,3 @@ def test_each_factor_is_mixed_by_its_divergences():
             for name in ("weight", "bias", "last.weight"):
                 expected = sum(a * w for a, w in zip(shares, weights[name][..., own], strict=True))
                 torch.testing.assert_close(received[name][..., own], expected)
-
-
-def test_means_of_factors_are_sent_beside_the_weights():
-    given = task_of("fediih")
-    sent = counted(run_on(given, "fediih", factors=3).communication, "extra")
-    rounds, width = given.setting.rounds, given.setting.hidden_channels
-    assert sent[0, "up", "extra"] == (rounds, 4 * rounds * 3 * width)

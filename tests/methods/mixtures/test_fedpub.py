@@ -17,9 +17,9 @@ from mixing import client_of
 FIELD = {"encoder": "gcn", "full_batch": True, "evaluation": "owners"}
 
 
-def masked_client(regularizers="written"):
+def masked_client(**changes):
     task = random_task(encoder="gcn", full_batch=True)
-    parameters = FedPubParameters(regularizers=regularizers, lambda1=0.25, lambda2=0.5)
+    parameters = FedPubParameters(lambda1=0.25, lambda2=0.5, **changes)
     graph, model = random_graph(task, task.new_model()), masked(task.new_model(), 0.25)
     return client_of(
         task,
@@ -73,7 +73,7 @@ def test_the_penalty_is_its_formula_from_the_second_round_on():
 
 
 def test_as_released_nothing_is_regularised():
-    assert masked_client("released").learner.regularizer is None
+    assert masked_client(regularizers="released").learner.regularizer is None
     # The first step of a round is at θ̄, where its norm has no gradient.
     task = task_of("fedpub", local_epochs=2, **FIELD)
     without = run_on(task, "fedpub", lambda1=0.0, lambda2=0.0)
@@ -82,15 +82,16 @@ def test_as_released_nothing_is_regularised():
     assert released.history.losses == without.history.losses != written.history.losses
 
 
-def test_the_function_is_what_the_masked_model_gives_for_the_random_graph():
-    client = masked_client()
+@pytest.mark.parametrize(("compared", "read"), [("logits", 2), ("embeddings", 1)])
+def test_the_function_is_what_the_masked_model_gives_for_the_random_graph(compared, read):
+    client = masked_client(compared=compared)
     adjacency = client.graph[1].dense().double()
     hidden = client.graph[0].double()
     assert adjacency.shape == (500, 500)
     blocks = torch.arange(500) // 100
     assert not (adjacency * (blocks[:, None] != blocks)).any()
     assert 0.09 < ((adjacency > 0).sum() - 500) / (500 * 99) < 0.11
-    for k, layer in enumerate(client.model.layers):
+    for k, layer in enumerate(client.model.layers[:read]):
         hidden = (
             adjacency @ ((hidden.relu() if k else hidden) @ layer.weight.double())
             + layer.bias.double()

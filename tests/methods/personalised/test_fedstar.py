@@ -1,4 +1,4 @@
-"""FedStar against its equations with dense matrices, and what it shares."""
+"""FedStar against its equations with dense matrices."""
 
 from typing import Any
 
@@ -10,7 +10,6 @@ from feddep.graph.graph import Graph
 from feddep.methods.personalised.fedstar import StructureClassifier, with_structure
 from feddep.training.evaluator import Evaluator
 from graphs import random_graph
-from method_tasks import counted, run_on, task_of
 from small_models import drawn
 
 
@@ -49,12 +48,3 @@ def test_the_classifier_is_its_equations():
         x = following
     expected = model.last(model.inner(model.joined(torch.cat([x, s], dim=1))).relu())
     torch.testing.assert_close(inputs.logits(model), expected, rtol=1e-4, atol=1e-5)
-
-
-def test_weights_of_the_structure_encoder_alone_are_sent():
-    given = task_of("fedstar")
-    width, rounds = given.setting.hidden_channels, given.setting.rounds
-    weights = 33 * width + given.setting.layers * (width + 1) * width
-    sent = counted(run_on(given, "fedstar").communication, "model")
-    assert sent[0, "up", "model"] == (rounds, 4 * rounds * weights)
-    assert not counted(run_on(given, "fedstar_local").communication, "model")
