@@ -359,8 +359,3 @@ def test_a_partition_that_is_none_of_the_graph(
 def test_a_mistake_in_data_names_its_key(call: Any, key: str, graph: api.Graph):
     with pytest.raises(ConfigError, match=re.escape(key)):
         call(graph)
-
-
-def test_a_method_is_not_compared_with_itself():
-    with pytest.raises(ConfigError, match="fedavg"):
-        api.compare(["local", "fedavg", "fedavg"], "cora")
