@@ -1,6 +1,9 @@
 """Settings and fixtures that all tests share."""
 
 import os
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait take no other test's time
+
 from pathlib import Path
 
 import pytest

@@ -27,7 +27,10 @@ def featureless(nodes: int, edges: list[tuple[int, int]]) -> Graph:
 
 def adjacency(nodes: int, edges: list[tuple[int, int]]) -> np.ndarray:
     """The 0/1 matrix; float64, shape (n, n)."""
-    return featureless(nodes, edges).adjacency.toarray().astype(float)
+    sums = np.zeros((nodes, nodes))
+    for u, v in edges:
+        sums[u, v] = sums[v, u] = 1
+    return sums
 
 
 def bounded_pairs(
@@ -78,6 +81,7 @@ def worst_square(
         rows = np.abs(rows) if nonnegative else rows
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)
         for _ in range(60):
+            before = rows.copy()
             for u in range(nodes):
                 direction = gram[u] @ rows - gram[u, u] * rows[u]
                 if nonnegative:
@@ -88,5 +92,7 @@ def worst_square(
                     )
                 if (length := np.linalg.norm(direction)) > 1e-12:
                     rows[u] = direction / length
+            if np.abs(rows - before).max() < 1e-12:
+                break
         best = max(best, float(((change @ rows) ** 2).sum()))
     return best

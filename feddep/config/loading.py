@@ -125,7 +125,8 @@ def validate(raw: Any) -> Config:
     named = {key: raw[key] for key in Plugins.model_fields if key in raw}
     plugins.use(checked(Plugins, named).plugins)
     resolved = checked(Configuration, raw).model_dump(mode="json")
-    studies = [_study(each) for given in resolved["studies"] for each in _of_folder(given)]
+    files = {file.stem: file for file in sorted(STUDIES.rglob("*.yaml"))}
+    studies = [_study(each, files) for given in resolved["studies"] for each in _of_folder(given)]
     _check_studies([study["name"] for study in studies], resolved)
     complete = {
         **resolved,
@@ -162,12 +163,11 @@ def _of_folder(given: str | Mapping[str, Any]) -> Sequence[str | Mapping[str, An
     return [given]
 
 
-def _study(given: str | Mapping[str, Any]) -> dict[str, Any]:
+def _study(given: str | Mapping[str, Any], known: Mapping[str, Path]) -> dict[str, Any]:
     """A study that is written out, or the file of a name; blocks without the keys that they do not
     give.
     """
     if isinstance(given, str):
-        known = {file.stem: file for file in sorted(STUDIES.rglob("*.yaml"))}
         if given not in known:
             raise ConfigError(
                 f"studies names {given}, which is no folder and no file of {STUDIES}/; "

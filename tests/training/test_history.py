@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch import nn
 
@@ -10,25 +11,19 @@ def validated(*right: int) -> Counts:
     return Counts(tuple((each, 10) for each in right), ((1, 1),) * len(right), ())
 
 
-def test_the_first_of_the_best_rounds_counts_and_its_weights_are_kept():
+@pytest.mark.parametrize(
+    ("counts", "best"),
+    [([validated(each) for each in (5, 7, 7, 6)], 2), ([Counts(((0, 0),), ((1, 1),), ())] * 3, 3)],
+    ids=["first_of_the_best", "last_without_validation_nodes"],
+)
+def test_the_best_round_counts_and_its_weights_are_kept(counts: list[Counts], best: int):
     model, history = nn.Linear(1, 1, bias=False), History()
-    for weight, right in [(1, 5), (2, 7), (3, 7), (4, 6)]:
+    for weight, each in enumerate(counts, 1):
         nn.init.constant_(model.weight, weight)
-        history.keep([model], [(1, 0.0)], validated(right))
-        history.record([(1, 0.0)], validated(right), validated(0))
-    assert history.judged[0].rounds == (2,)
-    assert torch.equal(history.best_weights[0]["weight"], torch.tensor([[2.0]]))
-
-
-def test_without_validation_nodes_it_is_the_last_round():
-    model, history = nn.Linear(1, 1, bias=False), History()
-    none = Counts(((0, 0),), ((1, 1),), ())
-    for weight in (1, 2, 3):
-        nn.init.constant_(model.weight, weight)
-        history.keep([model], [(1, 0.0)], none)
-        history.record([(1, 0.0)], none, none)
-    assert history.judged[0].rounds == (3,)
-    assert torch.equal(history.best_weights[0]["weight"], torch.tensor([[3.0]]))
+        history.keep([model], [(1, 0.0)], each)
+        history.record([(1, 0.0)], each, each)
+    assert history.judged[0].rounds == (best,)
+    assert torch.equal(history.best_weights[0]["weight"], torch.tensor([[float(best)]]))
 
 
 def test_who_is_judged_says_whose_validation_chooses():
