@@ -21,7 +21,7 @@ from feddep.experiment.verification import Trainer
 from feddep.judging import divisions, judge, output, rows
 from feddep.reporting import load
 from feddep.reporting.output import write
-from feddep.utils.errors import ConfigError, nearest
+from feddep.utils.errors import ConfigError, DataError, nearest
 
 
 def export(given: argparse.Namespace) -> None:
@@ -47,6 +47,8 @@ def export(given: argparse.Namespace) -> None:
 def judge_files(given: argparse.Namespace) -> None:
     """Run ``feddep judge``."""
     files = sorted(given.predictions.glob("*.npz")) or [given.predictions]
+    if not given.predictions.exists():
+        raise DataError(f"{given.predictions} is missing; api.save_predictions writes it")
     config = _config(given)
     recorded = judge.final_runs(config, given.study)
     if unknown := {file.stem for file in files} - {*recorded}:

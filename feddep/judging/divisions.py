@@ -6,6 +6,7 @@ PyTorch Geometric.
 """
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -72,12 +73,13 @@ def seeds(text: str) -> list[int]:
     if text.startswith(FRESH):
         drawn = generator(0, "fresh", text).choice(_MOST - 1000, _DRAWN, replace=False)
         return sorted((drawn + 1000).tolist())
-    first, _, last = text.partition("..")
-    if not (first + last).isdecimal() or not int(first) <= int(last or first) <= _MOST:
+    ends = re.fullmatch(r"(\d{1,5})(?:\.\.(\d{1,5}))?", text)
+    found = range(int(ends[1]), int(ends[2] or ends[1]) + 1) if ends else range(0)
+    if not found or max(found) > _MOST:
         raise ConfigError(
             f"seeds is {text}; 30..39, 30 or fresh:PHRASE is allowed, with seeds up to {_MOST}"
         )
-    return list(range(int(first), int(last or first) + 1))
+    return list(found)
 
 
 def describe(graph: Graph, split: Split, partition: Partition) -> dict[str, Any]:

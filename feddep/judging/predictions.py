@@ -131,8 +131,8 @@ def save(
     """Write predictions for the divisions in a folder (:func:`feddep.api.save_predictions`)."""
     seeds, target = sorted(predicted), Path(target)
     files = [Path(divisions, f"{seed}.npz") for seed in seeds]
-    if absent := [file for file in files if not file.is_file()]:
-        raise DataError(f"{absent[0]} is missing; feddep export writes it")
+    if not files or not all(file.is_file() for file in files):
+        raise DataError(f"{divisions} has no divisions of seeds {seeds}; feddep export writes them")
     known = [dict(np.load(file, allow_pickle=False)) for file in files]
     arrays = {
         "format": np.array(FORMAT),
