@@ -5,7 +5,6 @@ predictions beside recorded runs, and rows of the leaderboard.
 import argparse
 import dataclasses
 import itertools
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -63,7 +62,7 @@ def judge_files(given: argparse.Namespace) -> None:
     scored = pd.concat([judge.score_seeds(file, beside[file], trainer) for file in files])
     if absent := runs.missing(config, planned):
         seconds, _ = runs.estimate(config, absent)
-        print(f"{len(absent)} recorded methods' runs are trained: {seconds / 60:.0f} minutes")
+        print(f"{len(absent)} runs of recorded methods are trained: {seconds / 60:.0f} minutes")
         leaderboard.train(config, planned, given.work)
     found = load.assemble(config, given.study, planned, runs.load(config, planned))
     with judge.named(given.name, given.uses):
@@ -72,7 +71,7 @@ def judge_files(given: argparse.Namespace) -> None:
         contents = output.contents(tables, scored, files, given.study, given.uses, margin)
         write(given.output, contents)
     for file in files:
-        shutil.copyfile(file, given.output / file.name)
+        (given.output / file.name).write_bytes(file.read_bytes())
     print(contents["page.md"])
 
 

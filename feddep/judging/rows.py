@@ -145,7 +145,7 @@ def changed(base: Path, head: Path) -> list[str]:
         DataError: if several differ, a row is removed, or a row loses a graph.
     """
     before, after = (
-        {file.relative_to(of): file.read_bytes() for file in of.glob("*/*") if file.is_file()}
+        {file.relative_to(of): file.read_bytes() for file in of.glob("*/**/*") if file.is_file()}
         for of in (base, head)
     )
     differing = [file for file in {*before, *after} if before.get(file) != after.get(file)]

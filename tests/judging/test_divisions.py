@@ -34,9 +34,7 @@ def test_what_names_no_seeds(text: str):
 def test_an_exported_graph_is_the_graph_and_its_divisions_are_those_of_the_field(board: Board):
     assert api.load_graph(board.divisions / "graph.npz").fingerprint == board.graph.fingerprint
     partition = api.partition(board.graph, 3, 1)
-    split = api.split(
-        board.graph, 1, 0.2, 0.4, 0.4, method="within_clients", partition=partition
-    )
+    split = api.split(board.graph, 1, 0.2, 0.4, 0.4, method="within_clients", partition=partition)
     with np.load(board.divisions / "1.npz") as found:
         for name, ids in {**vars(split), "client": partition.client}.items():
             assert np.array_equal(found[name], ids)

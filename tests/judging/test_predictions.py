@@ -83,8 +83,8 @@ def test_what_is_no_file_or_a_large_one(tmp_path: Path):
     refused(tmp_path / "large.npz")
 
 
-@given(st.data())
-def test_a_damaged_file_is_refused_or_the_same(data: st.DataObject, tmp_path_factory: Any):
+@given(data=st.data())
+def test_a_damaged_file_is_refused_or_the_same(tmp_path_factory: Any, data: st.DataObject):
     whole = bytearray(content())
     for _ in range(data.draw(st.integers(1, 4))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
