@@ -67,8 +67,7 @@ def judge_files(given: argparse.Namespace) -> None:
     found = load.assemble(config, given.study, planned, runs.load(config, planned))
     with judge.named(given.name, given.uses):
         tables = judge.compare(found, given.name, scored)
-        margin = found.margin["accuracy"]
-        contents = output.contents(tables, scored, files, given.study, given.uses, margin)
+        contents = output.contents(found, tables, scored, files, given.uses)
         write(given.output, contents)
     for file in files:
         (given.output / file.name).write_bytes(file.read_bytes())

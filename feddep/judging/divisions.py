@@ -51,11 +51,9 @@ for data in clients:
 ```
 
 Train on each seed, choose by validation nodes, and write the classes that owners give to validation and
-test nodes, -1 elsewhere:
+test nodes, -1 elsewhere, with `from feddep import api`:
 
 ```python
-from feddep import api
-
 api.save_predictions("predictions/cora.npz", "cora", {30: classes_of_seed_30, 31: classes_of_seed_31})
 ```
 

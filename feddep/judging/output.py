@@ -15,6 +15,7 @@ from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
 from feddep.reporting.labels import dataset_title, distinguishing, method_title
+from feddep.reporting.load import Study
 
 _NOTES = f"""\
 Grade: **judged**. The predicted classes were compared with the labels on divisions drawn here.
@@ -27,22 +28,20 @@ seeds; over graphs, of a bootstrap over graphs, which says little of few.
 
 
 def contents(
+    study: Study,
     tables: Mapping[str, pd.DataFrame],
     scored: pd.DataFrame,
     files: Sequence[Path],
-    study: str,
     uses: Sequence[str],
-    margin: float,
 ) -> dict[str, Any]:
     """The files by name (:func:`feddep.reporting.output.write`).
 
     Args:
+        study: the recorded runs.
         tables: of :func:`feddep.judging.judge.compare`.
         scored: of :func:`feddep.judging.judge.score_seeds`.
         files: the predictions.
-        study: whose runs they stand beside.
         uses: what of :data:`feddep.judging.judge.USES` the method uses.
-        margin: which differences are as good as none.
     """
     own, name = tables["table"], tables["table"]["method"].iloc[0]
     short = distinguishing(own["dataset"])
@@ -51,9 +50,9 @@ def contents(
         **{f"{key}.csv": table for key, table in tables.items()},
         "seeds.csv": scored,
         "page.md": _page(name, tables, titles),
-        "figure": _figure(name, tables["gains"], titles, margin),
+        "figure": _figure(name, tables["gains"], titles, study.margin["accuracy"]),
         "row.tex": _latex(name, own, titles),
-        "row.yaml": yaml.safe_dump(_row(name, scored, files, study, uses), sort_keys=False),
+        "row.yaml": yaml.safe_dump(_row(name, scored, files, study.name, uses), sort_keys=False),
     }
 
 

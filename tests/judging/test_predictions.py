@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from judging.conftest import SEEDS, Board, right
 
 from feddep import api
 from feddep.judging import judge, predictions
 from feddep.utils.errors import DataError
+from small_board import SEEDS, Board, right
 
 GOOD: dict[str, Any] = {
     "format": np.int16(1),
@@ -48,14 +48,7 @@ def content(**changes: Any) -> bytes:
 def refused(file: Path) -> None:
     with pytest.raises(DataError) as error:
         predictions.read(file)
-    assert "\n" not in str(error.value) and str(file) in str(error.value)
-
-
-def test_what_is_written_is_read(tmp_path: Path):
-    (tmp_path / "mini.npz").write_bytes(content())
-    found = predictions.read(tmp_path / "mini.npz")
-    assert {*found} == {*GOOD}
-    assert all(np.array_equal(found[name], GOOD[name]) for name in GOOD)
+    assert str(error.value).splitlines()[0].startswith(str(file))
 
 
 @pytest.mark.parametrize("change", FORMS.values(), ids=FORMS)
@@ -83,24 +76,25 @@ def test_what_is_no_file_or_a_large_one(tmp_path: Path):
     refused(tmp_path / "large.npz")
 
 
-@given(data=st.data())
-def test_a_damaged_file_is_refused_or_the_same(tmp_path_factory: Any, data: st.DataObject):
+@given(
+    changes=st.lists(st.tuples(st.integers(0, 10**4), st.integers(0, 255)), max_size=3),
+    cut=st.integers(0, 3),
+)
+def test_a_damaged_file_is_refused_or_the_same(
+    changes: list[tuple[int, int]], cut: int, tmp_path_factory: pytest.TempPathFactory
+):
     whole = bytearray(content())
-    for _ in range(data.draw(st.integers(1, 4))):
-        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    for place, byte in changes:
+        whole[place % len(whole)] = byte
     file = tmp_path_factory.mktemp("damaged") / "mini.npz"
-    file.write_bytes(bytes(whole[: data.draw(st.integers(0, len(whole)))]))
+    file.write_bytes(bytes(whole[: len(whole) - cut]))
     try:
         found = predictions.read(file)
     except DataError:
+        assert changes or cut
         return
+    assert {*found} == {*GOOD}
     assert all(np.array_equal(found[name], GOOD[name]) for name in GOOD)
-
-
-def rewritten(file: Path, **changes: Any) -> None:
-    with np.load(file) as archive:
-        arrays = {**archive, **changes}
-    np.savez_compressed(file, **arrays)
 
 
 ELSEWHERE: dict[str, dict[str, Any]] = {
@@ -120,26 +114,23 @@ def test_what_is_of_another_division(changes: dict[str, Any], board: Board, tmp_
     file = board.predict(tmp_path, right(1))
     planned = judge.final_runs(board.config, "mine")["mini"]
     assert judge.score_seeds(file, planned, board.trainer)["test"].tolist() == [1.0] * len(SEEDS)
-    rewritten(file, **changes)
+    np.savez_compressed(file, **{**np.load(file), **changes})
     with pytest.raises(DataError):
         judge.score_seeds(file, planned, board.trainer)
 
 
-def test_scores_are_needed_and_finite_where_nodes_are_ranked(board: Board):
-    with np.load(board.divisions / "0.npz") as division:
-        described = dict(division)
-    arrays = {
-        "graph": described["graph"],
-        "seeds": np.array([0]),
-        "split": np.array([described["digest"]]),
-        "y_pred": np.zeros((1, 150), dtype=np.int16),
-    }
-    ranks = np.zeros((1, 150), dtype=np.float32)
-    predictions.check(Path("f"), {**arrays, "y_score": ranks}, 0, described, True)
-    ranks[0, described["val"][0]] = np.nan
-    for wrong in (arrays, {**arrays, "y_score": ranks}):
+def test_scores_are_needed_and_finite_where_nodes_are_ranked(board: Board, tmp_path: Path):
+    division, said = dict(np.load(board.divisions / "0.npz")), {0: np.zeros(150, dtype=int)}
+    ranks = {0: np.linspace(0, 1, 150)}
+    api.save_predictions(tmp_path / "mini.npz", board.divisions, said, ranks)
+    found = predictions.read(tmp_path / "mini.npz")
+    assert np.allclose(found["y_score"], ranks[0])
+    found["y_score"][0, division["val"][0]] = np.nan
+    for arrays in (found, {name: found[name] for name in GOOD}):
         with pytest.raises(DataError):
-            predictions.check(Path("f"), wrong, 0, described, True)
+            predictions.check(Path("f"), arrays, 0, division, True)
+    with pytest.raises(DataError):
+        api.save_predictions(tmp_path / "mini.npz", board.divisions, said, {1: ranks[0]})
 
 
 @pytest.mark.parametrize(
@@ -158,12 +149,3 @@ def test_what_cannot_be_saved(said: dict[int, Any], board: Board, tmp_path: Path
     with pytest.raises(DataError):
         api.save_predictions(tmp_path / "mini.npz", board.divisions, said)
     assert not any(tmp_path.iterdir())
-
-
-def test_scores_are_saved(board: Board, tmp_path: Path):
-    said, ranks = {0: np.zeros(150, dtype=int)}, {0: np.linspace(0, 1, 150)}
-    api.save_predictions(tmp_path / "mini.npz", board.divisions, said, ranks)
-    found = predictions.read(tmp_path / "mini.npz")
-    assert np.allclose(found["y_score"], ranks[0])
-    with pytest.raises(DataError):
-        api.save_predictions(tmp_path / "mini.npz", board.divisions, said, {1: ranks[0]})

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 import yaml
-from judging.conftest import Board, right
 
 from feddep.judging import rows
 from feddep.methods import plugins, registry
 from feddep.utils.errors import ConfigError, DataError
+from small_board import Board, right
 
 PLUGIN = """\
 from feddep.methods.basic import fedavg
