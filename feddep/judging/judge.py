@@ -42,11 +42,11 @@ def final_runs(config: Config, study: str) -> dict[str, list[Run]]:
     given = config["studies"].get(study, {})
     if given.get("kind") not in ("tuned", "searched"):
         raise ConfigError(f"studies.{study} is no study of tuned methods")
-    found: dict[str, list[Run]] = {}
-    for run in plan.study_runs(config, study):
-        if run.seed not in given["search_seeds"]:
-            found.setdefault(run.dataset.name, []).append(run)
-    return found
+    planned = [
+        run for run in plan.study_runs(config, study) if run.seed not in given["search_seeds"]
+    ]
+    names = dict.fromkeys(run.dataset.name for run in planned)
+    return {name: [run for run in planned if run.dataset.name == name] for name in names}
 
 
 def one_a_seed(planned: Sequence[Run]) -> dict[int, Run]:

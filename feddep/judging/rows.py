@@ -123,8 +123,10 @@ def grades(config: Config, folder: Path, trainer: Trainer) -> dict[str, str]:
     if row.protocol["revision"] != judging.REVISION:
         raise DataError(f"{folder}: protocol.revision is not {judging.REVISION}, which is judged")
     planned = judge.final_runs(config, row.protocol["study"])
-    if unknown := {*row.claims, *row.files} - {*planned}:
-        raise ConfigError(f"{folder}: {min(unknown)} is none of the graphs {', '.join(planned)}")
+    if unknown := ({*row.claims} - {*planned}) | ({*row.files} - {*row.claims}):
+        raise ConfigError(
+            f"{folder}: {min(unknown)} is none of the graphs {', '.join(planned)}, or has no claim"
+        )
     claims: dict[str, Any] = dict(row.claims)
     for graph, given in row.files.items():
         file = folder / given["path"]

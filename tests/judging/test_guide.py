@@ -17,6 +17,7 @@ from workspace import REPOSITORY
 
 @pytest.mark.data
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # twenty partitions by Louvain
 def test_from_an_empty_file_to_a_row(cora: Graph, tmp_path: Path):
     for name in ("config", "studies", "results/runs"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -83,6 +83,7 @@ WRONG: dict[str, Change] = {
     "no commit": lambda row: row["code"].update(commit="main"),
     "path to elsewhere": lambda row: row["files"]["mini"].update(path="../mini.npz"),
     "no claim": lambda row: row.update(claims={}),
+    "file without a claim": lambda row: row.update(claims={"cora": row["claims"]["mini"]}),
     "claim above 1": lambda row: row["claims"]["mini"].update(test=1.5),
     "no number": lambda row: row["claims"]["mini"].update(test=float("nan")),
     "graph of no table": lambda row: row["claims"].update(cora=row["claims"]["mini"]),
