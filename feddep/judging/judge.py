@@ -151,16 +151,16 @@ def compare(found: Study, name: str, scored: pd.DataFrame) -> dict[str, pd.DataF
     unknown = dict.fromkeys(("bytes", "seconds", "seconds_before"), np.nan)
     flaws = dict.fromkeys(statistics.FLAWS, False)
     own = scored.assign(method=name, setting="", **unknown, **flaws)
-    every = pd.concat([found.runs, own], ignore_index=True)
-    pairs = statistics.pairs(found.runs.assign(setting=""), own)
+    names = found.runs["method"].map(variants.base)
+    recorded = found.runs.assign(method=names, setting="")
+    every = pd.concat([recorded, own], ignore_index=True)
+    pairs = statistics.pairs(recorded, own)
     pairs["difference"] *= -1
     gains = statistics.judged(statistics.differences(pairs, found.margin))
     above = gains[(gains["method"] == statistics.BOUND) & (gains["low"] > 0)]
     compared = tuned.compared(found, every)
     by_seed = {
-        dataset: of.pivot(index="seed", columns="method", values="test").rename(
-            columns=variants.base
-        )
+        dataset: of.pivot(index="seed", columns="method", values="test")
         for dataset, of in every.groupby("dataset", sort=False)
     }
     ranks = {dataset: rank(values, name) for dataset, values in by_seed.items()}
