@@ -325,6 +325,92 @@ def _rank(given: argparse.Namespace) -> None:
         )
 
 
+# --- export, judge, submit ---
+
+
+def _add_recorded(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--study",
+        default="field_tuned",
+        help="a study of kind tuned (default: field_tuned, the leaderboard)",
+    )
+    _add_published(parser)
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, help="folder to write")
+    parser.add_argument(
+        "--graph",
+        required=True,
+        help="a public dataset, the path of a graph of your own, or all: those of the study",
+    )
+    parser.add_argument(
+        "--protocol", default="field", choices=["global", "field"], help="(default: field)"
+    )
+    parser.add_argument("--clients", type=int, metavar="M", help="(default: the protocol's)")
+    parser.add_argument(
+        "--seeds",
+        help="such as 30..39; fresh:PHRASE: ten that no table has (default: the study's)",
+    )
+    _add_recorded(parser)
+
+
+def _export(given: argparse.Namespace) -> None:
+    from feddep import judging_commands
+
+    judging_commands.export(given)
+
+
+def _add_judge(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "predictions", type=Path, help="a file GRAPH.npz of api.save_predictions, or a folder"
+    )
+    parser.add_argument("--name", required=True, help="of the method")
+    parser.add_argument(
+        "--uses",
+        nargs="*",
+        default=[],
+        choices=["cross_client_edges", "whole_graph"],
+        help="what it uses beyond FedAvg, which says beside whom it is tested",
+    )
+    parser.add_argument(
+        "--seeds",
+        help="fresh:PHRASE: of divisions that no table has; recorded methods are trained on them",
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("judged"), metavar="DIR", help="(default: judged)"
+    )
+    _add_recorded(parser)
+
+
+def _judge(given: argparse.Namespace) -> None:
+    from feddep import judging_commands
+
+    judging_commands.judge_files(given)
+
+
+def _add_submit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "folder", type=Path, help="what judge wrote, with row.yaml filled in; or see --check"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="check the rows of a folder of submissions instead"
+    )
+    parser.add_argument(
+        "--base", type=Path, metavar="DIR", help="the submissions before: check what changed"
+    )
+    parser.add_argument(
+        "--retrain", action="store_true", help="execute and train a tenth of a plugin's runs, too"
+    )
+    _add_published(parser)
+
+
+def _submit(given: argparse.Namespace) -> None:
+    from feddep import judging_commands
+
+    judging_commands.submit(given)
+
+
 # --- privacy, verify, workflow ---
 
 
@@ -441,6 +527,27 @@ _COMMANDS = (
         "feddep rank mine.py --graph cora",
         _add_rank,
         _rank,
+    ),
+    (
+        "export",
+        "write graphs, splits and partitions for other code",
+        "feddep export --graph cora --protocol field --seeds 30..39 divisions",
+        _add_export,
+        _export,
+    ),
+    (
+        "judge",
+        "score predictions of other code, and show them among the recorded methods",
+        "feddep judge predictions --name FedX",
+        _add_judge,
+        _judge,
+    ),
+    (
+        "submit",
+        "prepare a row of the leaderboard from what judge wrote, or check such rows",
+        "feddep submit judged",
+        _add_submit,
+        _submit,
     ),
     (
         "datasets",

@@ -1,0 +1,177 @@
+"""Predictions of other code beside the recorded runs of a study.
+
+Divisions are drawn here; of a file nothing is believed but the classes that it predicts.  Labels
+are public, so that it proves arithmetic, and not training.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from feddep.config import variants
+from feddep.config.loading import Config
+from feddep.experiment import plan
+from feddep.experiment.plan import Run
+from feddep.experiment.verification import Trainer
+from feddep.judging import predictions
+from feddep.judging.divisions import describe
+from feddep.methods import registry
+from feddep.methods.method import CROSS_CLIENT_EDGES, Method
+from feddep.reporting import statistics
+from feddep.reporting.load import Study
+from feddep.reporting.studies import tuned
+from feddep.training.evaluation import macro_f1, share, total
+from feddep.training.evaluator import score
+from feddep.utils.errors import ConfigError, DataError
+from feddep.utils.parameters import Parameters
+
+USES = {"cross_client_edges": CROSS_CLIENT_EDGES, "whole_graph": "whole graph in one place"}
+"""What a method may use beyond FedAvg, and what a method of this package then assumes."""
+
+
+def final_runs(config: Config, study: str) -> dict[str, list[Run]]:
+    """The runs of a tuned study on the seeds of its table, by dataset.
+
+    Raises:
+        ConfigError: if there is no such study.
+    """
+    given = config["studies"].get(study, {})
+    if given.get("kind") not in ("tuned", "searched"):
+        raise ConfigError(f"studies.{study} is no study of tuned methods")
+    planned = [
+        run for run in plan.study_runs(config, study) if run.seed not in given["search_seeds"]
+    ]
+    names = dict.fromkeys(run.dataset.name for run in planned)
+    return {name: [run for run in planned if run.dataset.name == name] for name in names}
+
+
+def one_a_seed(planned: Sequence[Run]) -> dict[int, Run]:
+    """By seed, ascending, a run of clients, whose division is that of all."""
+    return {run.seed: run for run in sorted(planned, key=lambda run: run.seed) if run.clients}
+
+
+def score_seeds(file: Path, planned: Sequence[Run], trainer: Trainer) -> pd.DataFrame:
+    """What predictions of a graph are worth, a row a seed.
+
+    Args:
+        file: the predictions.
+        planned: the runs that they stand beside.
+        trainer: what draws the divisions.
+
+    Returns:
+        graph, its name; dataset and clients as tables have them; seed; test and validation, the
+        shares of nodes that get their class or the area under the ROC curve; macro_f1; and
+        client_accuracies, a list.
+
+    Raises:
+        DataError: if the file is refused, or is of another graph, other seeds or other divisions,
+            or not of all validation and test nodes.
+    """
+    arrays, drawn, rows = predictions.read(file), one_a_seed(planned), []
+    if arrays["seeds"].tolist() != [*drawn]:
+        raise DataError(f"{file} is of seeds {arrays['seeds'].tolist()}; {[*drawn]} are needed")
+    for row, (seed, run) in enumerate(drawn.items()):
+        graph, split, partition = trainer.inputs(run)
+        assert partition is not None
+        metric = run.setting.options["metric"]
+        division = describe(graph, split, partition)
+        predictions.check(file, arrays, row, division, metric == "roc_auc")
+        if "y_score" in arrays:
+            ranks = torch.from_numpy(arrays["y_score"][row])
+            logits = torch.stack([torch.zeros_like(ranks), ranks], dim=1)
+        else:
+            classes = torch.from_numpy(arrays["y_pred"][row]).long().clamp(min=0)
+            logits = torch.eye(graph.num_classes)[classes]
+        labels, counted = torch.from_numpy(graph.labels), {}
+        for part, ids in (("validation", split.val), ("test", split.test)):
+            owned = [ids[partition.client[ids] == i] for i in range(partition.num_clients)]
+            counted[part] = [score(logits[own], labels[own], metric) for own in owned]
+        rows.append(
+            {
+                "graph": run.dataset.name,
+                "dataset": run.place.label,
+                "clients": run.clients,
+                "seed": seed,
+                **{part: share(*total([each for each, _ in of])) for part, of in counted.items()},
+                "macro_f1": macro_f1([by_class for _, by_class in counted["test"]]),
+                "client_accuracies": [share(*each) for each, _ in counted["test"]],
+            }
+        )
+    return pd.DataFrame(rows).astype({"clients": "Int64"})
+
+
+@contextmanager
+def named(name: str, uses: Sequence[str]) -> Iterator[None]:
+    """Make a method known that is not of this package, so that tables have its title and family.
+
+    Raises:
+        ConfigError: if its name is taken, or is no name.
+    """
+    if not name.isidentifier() or name in registry.methods():
+        raise ConfigError(f"name is {name}; letters, digits and _ that name no method are allowed")
+    assumes = tuple(USES[each] for each in uses)
+    registry.ADDED[name] = Method(name, name, Parameters, "", assumes=assumes)
+    try:
+        yield
+    finally:
+        del registry.ADDED[name]
+
+
+def rank(values: pd.DataFrame, own: str) -> str:
+    """The rank of a method by its mean, the largest first, with the 95 % interval of a bootstrap
+    over rows, which are seeds or graphs; a column a method.
+    """
+    each = values.to_numpy()
+    draws = np.random.default_rng(0).integers(len(each), size=(10_000, len(each)))
+    means = np.vstack([each.mean(axis=0), each[draws].mean(axis=1)])
+    places = 1 + (means > means[:, [values.columns.tolist().index(own)]]).sum(axis=1)
+    low, high = np.quantile(places[1:], [0.025, 0.975], method="nearest")
+    return f"{places[0]} [{low}, {high}] of {each.shape[1]}"
+
+
+def compare(found: Study, name: str, scored: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """A method, which must be :func:`named`, beside recorded ones.
+
+    Args:
+        found: the recorded runs.
+        name: the method.
+        scored: what its predictions are worth (:func:`score_seeds`).
+
+    Returns:
+        ``table``: a row a graph with the columns of
+        :func:`feddep.reporting.studies.tuned.compared`, rank, and above_oracle, whether the method
+        is better than FedAvg that knows all neighbours; ``over_graphs``: a row, of
+        :func:`feddep.reporting.statistics.on_graphs`, with rank; ``gains``: the differences from
+        each recorded method.
+    """
+    unknown = dict.fromkeys(("bytes", "seconds", "seconds_before"), np.nan)
+    flaws = dict.fromkeys(statistics.FLAWS, False)
+    own = scored.assign(method=name, setting="", **unknown, **flaws)
+    names = found.runs["method"].map(variants.base)
+    recorded = found.runs.assign(method=names, setting="")
+    every = pd.concat([recorded, own], ignore_index=True)
+    pairs = statistics.pairs(recorded, own)
+    pairs["difference"] *= -1
+    gains = statistics.judged(statistics.differences(pairs, found.margin))
+    above = gains[(gains["method"] == statistics.BOUND) & (gains["low"] > 0)]
+    compared = tuned.compared(found, every)
+    by_seed = {
+        dataset: of.pivot(index="seed", columns="method", values="test")
+        for dataset, of in every.groupby("dataset", sort=False)
+    }
+    ranks = {dataset: rank(values, name) for dataset, values in by_seed.items()}
+    means = pd.DataFrame({dataset: values.mean() for dataset, values in by_seed.items()})
+    table, pooled = (
+        of[of["method"] == name] for of in (compared, statistics.on_graphs(compared, found.margin))
+    )
+    return {
+        "table": table.assign(
+            rank=table["dataset"].map(ranks), above_oracle=table["dataset"].isin(above["dataset"])
+        ),
+        "over_graphs": pooled.assign(rank=rank(means.dropna().T, name)),
+        "gains": gains,
+    }

@@ -1,0 +1,122 @@
+"""What ``feddep judge`` writes: tables, a page, a figure, a row in LaTeX, and ``row.yaml``."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+from matplotlib.figure import Figure
+
+from feddep import __version__, judging
+from feddep.judging import predictions
+from feddep.judging.judge import USES
+from feddep.reporting import figures, statistics
+from feddep.reporting import markdown as md
+from feddep.reporting.frames import records
+from feddep.reporting.labels import dataset_title, distinguishing, method_title
+from feddep.reporting.load import Study
+
+_NOTES = f"""\
+Grade: **judged**. The predicted classes were compared with the labels on divisions drawn here.
+Labels are public: this proves arithmetic, and not training.
+
+{statistics.HOW_JUDGED}
+*Rank*: by mean accuracy among the methods of the table, with the 95 % interval of a bootstrap over
+seeds; over graphs, of a bootstrap over graphs, which says little of few.
+"""
+
+
+def contents(
+    study: Study,
+    tables: Mapping[str, pd.DataFrame],
+    scored: pd.DataFrame,
+    files: Sequence[Path],
+    uses: Sequence[str],
+) -> dict[str, Any]:
+    """The files by name (:func:`feddep.reporting.output.write`).
+
+    Args:
+        study: the recorded runs.
+        tables: of :func:`feddep.judging.judge.compare`.
+        scored: of :func:`feddep.judging.judge.score_seeds`.
+        files: the predictions.
+        uses: what of :data:`feddep.judging.judge.USES` the method uses.
+    """
+    own, name = tables["table"], tables["table"]["method"].iloc[0]
+    short = distinguishing(own["dataset"])
+    titles = {label: dataset_title(short[label]) for label in short}
+    return {
+        **{f"{key}.csv": table for key, table in tables.items()},
+        "seeds.csv": scored,
+        "page.md": _page(name, tables, titles),
+        "figure": _figure(name, tables["gains"], titles, study.margin["accuracy"]),
+        "row.tex": _latex(name, own, titles),
+        "row.yaml": yaml.safe_dump(_row(name, scored, files, study.name, uses), sort_keys=False),
+    }
+
+
+def _page(name: str, tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str]) -> str:
+    own, pooled, gains = (tables[each] for each in ("table", "over_graphs", "gains"))
+    named = own.assign(graph=own["dataset"].map(titles))
+    oracle = f"above {method_title(statistics.BOUND)}, which knows all neighbours"
+    flags = [f"**{graph}: {oracle}.**\n\n" for graph in named.loc[named["above_oracle"], "graph"]]
+    rivals = [
+        f"### {titles[str(dataset)]}\n\n{md.shown(of, ['method', *statistics.SHOWN], [])}\n"
+        for dataset, of in gains.groupby("dataset", sort=False)
+    ]
+    on_graph = md.shown(named, ["graph", "mean", *statistics.SHOWN, "rank"], [])
+    return (
+        f"# {name}\n\n{_NOTES}\n{''.join(flags)}## On each graph\n\nDifferences are from "
+        f"{method_title(own['reference'].iloc[0])}.\n\n{on_graph}\n## On graphs like these\n\n"
+        f"{md.shown(pooled, [*statistics.POOLED, 'rank'], [])}\n"
+        f"## Differences from each recorded method\n\n{''.join(rivals)}![Gains](figure.svg)\n"
+    )
+
+
+def _figure(name: str, gains: pd.DataFrame, titles: Mapping[str, str], margin: float) -> Figure:
+    drawn: dict[str, dict[str, Any]] = {}
+    for row in records(gains.sort_values("mean_difference")):
+        point = {"": {**row, "mean": row["mean_difference"]}}
+        drawn.setdefault(titles[row["dataset"]], {})[method_title(row["method"])] = point
+    label = f"accuracy of {name} less that of a method, mean and 95 % interval"
+    return figures.forests(f"Gains of {name}", drawn, label, margin=margin)
+
+
+def _latex(name: str, own: pd.DataFrame, titles: Mapping[str, str]) -> str:
+    cells = [
+        rf"${100 * row['mean']:.1f} \pm {100 * row['std']:.1f}$ ({row['verdict']})"
+        for row in records(own)
+    ]
+    head = " & ".join(["% method", *own["dataset"].map(titles)])
+    return f"{head}\n{' & '.join([name, *cells])} \\\\\n".replace("_", r"\_")
+
+
+def _row(
+    name: str, scored: pd.DataFrame, files: Sequence[Path], study: str, uses: Sequence[str]
+) -> dict[str, Any]:
+    """A row as :data:`feddep.judging.rows.Row` has it; what is empty, its author fills in."""
+    means = scored.groupby("graph")[["test", "validation"]].mean().round(6)
+    return {
+        "format": 1,
+        "method": {"name": name, "class": "", "paper": "", "license": ""},
+        "code": {"url": "", "commit": "", "command": ""},
+        "submitter": {"name": "", "contact": ""},
+        "uses": {
+            **{each: each in uses for each in USES},
+            "external_data": False,
+            "validation_labels": "selection",
+        },
+        "protocol": {"study": study, "revision": judging.REVISION},
+        "feddep": __version__,
+        "search": {"trials": 0, "seeds": [], "chosen": {}},
+        "files": {
+            file.stem: {
+                "path": file.name,
+                "sha256": predictions.sha256(file),
+                "graph": str(predictions.read(file)["graph"]),
+            }
+            for file in files
+        },
+        "claims": means.to_dict("index"),
+    }

@@ -1,0 +1,104 @@
+"""The commands ``feddep export``, ``judge`` and ``submit``: divisions for other code, its
+predictions beside recorded runs, and rows of the leaderboard.
+"""
+
+import argparse
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from feddep import api, leaderboard
+from feddep.config import loading
+from feddep.config.loading import Config
+from feddep.datasets.public_graphs import REGISTRY
+from feddep.experiment import runs
+from feddep.experiment.plan import Run
+from feddep.experiment.verification import Trainer
+from feddep.judging import divisions, judge, output, rows
+from feddep.reporting import load
+from feddep.reporting.output import write
+from feddep.utils.errors import ConfigError, DataError, nearest
+
+
+def export(given: argparse.Namespace) -> None:
+    """Run ``feddep export``."""
+    chosen = divisions.seeds(given.seeds) if given.seeds else []
+    every = given.graph == "all"
+    recorded = judge.final_runs(_config(given), given.study) if every or not chosen else {}
+    for graph in recorded if every else [given.graph]:
+        name = graph if graph in REGISTRY else Path(graph).stem
+        if not chosen and name not in recorded:
+            raise ConfigError(f"--seeds is missing; {name} is no graph of studies.{given.study}")
+        divisions.export(
+            api.load_dataset(graph) if graph in REGISTRY else api.load_graph(graph),
+            name,
+            given.protocol,
+            chosen or [*judge.one_a_seed(recorded[name])],
+            given.folder,
+            given.clients,
+        )
+        print(given.folder / name)
+
+
+def judge_files(given: argparse.Namespace) -> None:
+    """Run ``feddep judge``."""
+    files = sorted(given.predictions.glob("*.npz")) or [given.predictions]
+    if not given.predictions.exists():
+        raise DataError(f"{given.predictions} is missing; api.save_predictions writes it")
+    config = _config(given)
+    recorded = judge.final_runs(config, given.study)
+    if unknown := {file.stem for file in files} - {*recorded}:
+        raise ConfigError(
+            f"{min(unknown)}.npz is named after no graph of studies.{given.study}; "
+            f"{nearest(min(unknown), recorded)}"
+        )
+    beside = {file: recorded[file.stem] for file in files}
+    if given.seeds:
+        beside = {file: _on_seeds(planned, given.seeds) for file, planned in beside.items()}
+    trainer, planned = Trainer(config, given.work), list(itertools.chain(*beside.values()))
+    scored = pd.concat([judge.score_seeds(file, beside[file], trainer) for file in files])
+    if absent := runs.missing(config, planned):
+        seconds, _ = runs.estimate(config, absent)
+        print(f"{len(absent)} runs of recorded methods are trained: {seconds / 60:.0f} minutes")
+        leaderboard.train(config, planned, given.work)
+    found = load.assemble(config, given.study, planned, runs.load(config, planned))
+    with judge.named(given.name, given.uses):
+        tables = judge.compare(found, given.name, scored)
+        contents = output.contents(found, tables, scored, files, given.uses)
+        write(given.output, contents)
+    for file in files:
+        (given.output / file.name).write_bytes(file.read_bytes())
+    print(contents["page.md"])
+
+
+def submit(given: argparse.Namespace) -> None:
+    """Run ``feddep submit``."""
+    if not given.check:
+        print(rows.prepare(given.folder, Path("submissions")))
+        return
+    config = _config(given)
+    trainer = Trainer(config, given.work)
+    if given.base is None:
+        names = sorted(file.parent.name for file in given.folder.glob(f"*/{rows.ROW}"))
+    else:
+        names = rows.changed(given.base, given.folder)
+    for name in names:
+        for graph, grade in rows.grades(config, given.folder / name, trainer).items():
+            print(f"{name}, {graph}: {grade}")
+        for line in rows.retrain(config, given.folder / name, trainer) if given.retrain else ():
+            print(line)
+
+
+def _config(given: argparse.Namespace) -> Config:
+    return loading.load(*(given.config or [Path("config", "default.yaml")]))
+
+
+def _on_seeds(recorded: Sequence[Run], seeds: str) -> list[Run]:
+    """The recorded runs with other seeds."""
+    chosen = divisions.seeds(seeds)
+    return list(
+        dict.fromkeys(dataclasses.replace(run, seed=seed) for run in recorded for seed in chosen)
+    )
