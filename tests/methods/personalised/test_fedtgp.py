@@ -25,7 +25,9 @@ KNOWN = torch.tensor([[1, 1, 0, 0], [1, 0, 0, 1], [1, 0, 0, 1]])
 def server_of(**params: Any) -> TrainingServer:
     network = drawn(PrototypeNetwork(CLASSES, WIDTH), 0)
     setting = TrainingConfig(optimizer="sgd", learning_rate=RATE)
-    return TrainingServer({}, network=network, setting=setting, params=FedTGPParameters(**params))
+    start = {"prototypes": torch.zeros(CLASSES, WIDTH), "known": torch.zeros(CLASSES)}
+    given = FedTGPParameters(**params)
+    return TrainingServer(start, network=network, setting=setting, params=given)
 
 
 @pytest.mark.parametrize("margin", ["written", "released"])
