@@ -25,9 +25,6 @@ from feddep.utils.errors import ConfigError
 from feddep.utils.files import atomic_path, write_text
 from feddep.utils.seeding import generator
 
-FRESH = "fresh:"
-"""What stands before a phrase that seeds are drawn by."""
-_DRAWN = 10
 _MOST = 2**15 - 1
 README = """\
 # Divisions
@@ -68,8 +65,8 @@ def seeds(text: str) -> list[int]:
     Raises:
         ConfigError: if it names none, or one above 32767.
     """
-    if text.startswith(FRESH):
-        drawn = generator(0, "fresh", text).choice(_MOST - 1000, _DRAWN, replace=False)
+    if text.startswith("fresh:"):
+        drawn = generator(0, "fresh", text).choice(_MOST - 1000, 10, replace=False)
         return sorted((drawn + 1000).tolist())
     ends = re.fullmatch(r"(\d{1,5})(?:\.\.(\d{1,5}))?", text)
     found = range(int(ends[1]), int(ends[2] or ends[1]) + 1) if ends else range(0)

@@ -148,11 +148,13 @@ def compare(found: Study, name: str, scored: pd.DataFrame) -> dict[str, pd.DataF
         :func:`feddep.reporting.statistics.on_graphs`, with rank; ``gains``: the differences from
         each recorded method.
     """
-    unknown = dict.fromkeys(("bytes", "seconds", "seconds_before"), np.nan)
-    flaws = dict.fromkeys(statistics.FLAWS, False)
-    own = scored.assign(method=name, setting="", **unknown, **flaws)
-    names = found.runs["method"].map(variants.base)
-    recorded = found.runs.assign(method=names, setting="")
+    own = scored.assign(
+        method=name,
+        setting="",
+        **dict.fromkeys(statistics.FLAWS, False),
+        **dict.fromkeys(("bytes", "seconds", "seconds_before"), np.nan),
+    )
+    recorded = found.runs.assign(method=found.runs["method"].map(variants.base), setting="")
     every = pd.concat([recorded, own], ignore_index=True)
     pairs = statistics.pairs(recorded, own)
     pairs["difference"] *= -1

@@ -134,7 +134,7 @@ def grades(config: Config, folder: Path, trainer: Trainer) -> dict[str, str]:
         known = {"sha256": predictions.sha256(file), "graph": str(predictions.read(file)["graph"])}
         if {"path": file.name, **known} != given:
             raise DataError(f"{file} has {known}, other than {ROW} says")
-        means = scored[["test", "validation"]].mean().to_dict()
+        means = scored[["test", "validation"]].mean().round(6).to_dict()
         if any(abs(means[part] - claimed) > TOLERANCE for part, claimed in claims[graph].items()):
             raise DataError(f"{folder}: claims.{graph} is {claims[graph]}; it is {means}")
     return {graph: "judged" if graph in row.files else "claimed" for graph in row.claims}

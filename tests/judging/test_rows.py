@@ -12,6 +12,7 @@ from feddep.judging import rows
 from feddep.methods import plugins, registry
 from feddep.utils.errors import ConfigError, DataError
 from small_board import Board, right
+from workspace import REPOSITORY
 
 PLUGIN = """\
 from feddep.methods.basic import fedavg
@@ -182,3 +183,14 @@ def test_a_plugin_is_trained_anew(row: Path, board: Board, monkeypatch: pytest.M
         list(rows.retrain(board.config, row, board.trainer))
     monkeypatch.setattr(rows, "RETRAINED", 1.0)
     assert len(list(rows.retrain(board.config, row, board.trainer))) == 1
+
+
+def test_what_checks_a_pull_request_may_read_alone_and_is_of_the_base():
+    text = (REPOSITORY / ".github/workflows/submissions.yml").read_text(encoding="utf-8")
+    found = yaml.safe_load(text)
+    assert found["permissions"] == {"contents": "read"}
+    assert "pull_request" in found[True]  # what YAML 1.1 makes of the key `on`
+    assert "secrets." not in text
+    for step in found["jobs"]["judge"]["steps"]:
+        if "feddep" in step.get("run", ""):
+            assert step["working-directory"] == "base"
