@@ -237,7 +237,7 @@ def test_a_comparison_is_paired_by_seed(graph: api.Graph):
     expected = inference.t_test(wide["fedavg"] - wide["local"])
     assert expected["low"] < expected["high"]
     assert comparison.paired(table)["low"].item() == pytest.approx(expected["low"])
-    late = table.assign(unfinished=True)
+    late = table.assign(unfinished=True, stalled=False)
     assert comparison.paired(late)["verdict"].item() == "unfinished"
     assert comparison.table(late).count(" all ") == 2
 

@@ -192,23 +192,20 @@ def test_out_of_the_box_is_what_is_best_on_the_other_graphs(tmp_path: Path):
     assert all(run.trial and run.seed in (0, 1) for run in final)
 
 
-@pytest.mark.parametrize(("best_round", "rounds"), [(19, 2), (20, 6)])
-def test_what_is_unfinished_has_more_rounds(best_round: int, rounds: int, tmp_path: Path):
-    """Whichever method it is."""
-    config = config_in(tmp_path, datasets=["mini", "more"])
+@pytest.mark.parametrize(
+    ("setting", "best_round", "rounds"),
+    [("quick", 19, 2), ("quick", 20, 6), ("quick,rounds=120", 20, plan.MOST_ROUNDS)],
+)
+def test_what_is_unfinished_has_more_rounds(
+    setting: str, best_round: int, rounds: int, tmp_path: Path
+):
+    """Whichever method it is, and however it was chosen."""
+    config = config_in(tmp_path, datasets=["mini", "more"], setting=setting)
     for _ in range(2):
         train(config, plan.stages(config, "found")[-1], lambda run: 0.5, best_round=best_round)
     final = plan.stages(config, "found")[-1]
     assert {run.setting.options["rounds"] for run in final} == {rounds}
     assert plan.final_runs(config, "found").keys() == {*plan.CONFIGURATIONS}
-
-
-def test_no_setting_has_more_than_300_rounds(tmp_path: Path):
-    config = config_in(tmp_path, methods=["fedper"], setting="quick,rounds=120")
-    for _ in range(2):
-        train(config, plan.stages(config, "found")[-1], lambda run: 0.5, best_round=20)
-    final = plan.stages(config, "found")[-1]
-    assert {run.setting.options["rounds"] for run in final} == {plan.MOST_ROUNDS}
 
 
 def test_a_trial_may_diverge_and_no_other_run(tmp_path: Path):
