@@ -66,7 +66,7 @@ def first_difference(ours: list[Message], theirs: list[Message]) -> Message | No
     ("name", "options", "setting"),
     [
         *((name, {}, {}) for name in METHODS),
-        *((name, {}, FULL) for name in ("fedgraph", "fedgsl")),
+        *((name, {}, FULL) for name in ("feddep", "fedgraph", "fedgsl", "fedsage_plus")),
         ("fedgcn", {"hops": 1}, {}),
         ("answers_private_labels", {"labels": True}, {}),
     ],

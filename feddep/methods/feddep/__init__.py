@@ -272,7 +272,7 @@ METHODS = (
             "prototypes": (None, 3, 5, 10, 15, 20),
             "embedding": (64, 128, 256),
             "count_bias": (None, 1.0),
-            "generator_epochs": integers(1, 200, log=True),
+            "generator_epochs": integers(1, 50, log=True),
             "generator_optimizer": ("sgd", "adam"),
             "generator_learning_rate": By(
                 "generator_optimizer", {"sgd": log(0.001, 1), "adam": log(0.0003, 0.1)}
