@@ -35,10 +35,9 @@ class NovaServer(Server):
         moved = [update for update in updates if update.extra["steps"]]
         taus = [float(update.extra["steps"]) for update in moved]
         if len(set(taus)) <= 1:
-            warnings.warn(
-                Notice("fednova: all clients take as many local steps, so that it is FedAvg"),
-                stacklevel=2,
-            )
+            steps = max(taus, default=0)
+            notice = f"fednova: all clients take {steps:g} local steps, so that it is FedAvg"
+            warnings.warn(Notice(notice), stacklevel=2)
             super().aggregate(updates)
             return
         shares, total = self.shares(moved), sum(self.shares(updates))
