@@ -33,7 +33,7 @@ USES = {"cross_client_edges": CROSS_CLIENT_EDGES, "whole_graph": "whole graph in
 """What a method may use beyond FedAvg, and what a method of this package then assumes."""
 
 
-def final_runs(config: Config, study: str) -> dict[str, list[Run]]:
+def runs_by_graph(config: Config, study: str) -> dict[str, list[Run]]:
     """The runs of a tuned study on the seeds of its table, by dataset.
 
     Raises:
@@ -42,9 +42,7 @@ def final_runs(config: Config, study: str) -> dict[str, list[Run]]:
     given = config["studies"].get(study, {})
     if given.get("kind") not in ("tuned", "searched"):
         raise ConfigError(f"studies.{study} is no study of tuned methods")
-    planned = [
-        run for run in plan.study_runs(config, study) if run.seed not in given["search_seeds"]
-    ]
+    planned = plan.final_runs(config, study)[plan.HERE]
     names = dict.fromkeys(run.dataset.name for run in planned)
     return {name: [run for run in planned if run.dataset.name == name] for name in names}
 

@@ -122,7 +122,7 @@ def grades(config: Config, folder: Path, trainer: Trainer) -> dict[str, str]:
         )
     if row.protocol["revision"] != judging.REVISION:
         raise DataError(f"{folder}: protocol.revision is not {judging.REVISION}, which is judged")
-    planned = judge.final_runs(config, row.protocol["study"])
+    planned = judge.runs_by_graph(config, row.protocol["study"])
     if unknown := ({*row.claims} - {*planned}) | ({*row.files} - {*row.claims}):
         raise ConfigError(
             f"{folder}: {min(unknown)} is none of the graphs {', '.join(planned)}, or has no claim"
@@ -174,7 +174,7 @@ def retrain(config: Config, folder: Path, trainer: Trainer) -> Iterator[str]:
     if row.plugin is None:
         raise ConfigError(f"{folder} has no plugin, which would be trained")
     plugins.use([str(folder / row.plugin)])
-    planned = judge.final_runs(config, row.protocol["study"])
+    planned = judge.runs_by_graph(config, row.protocol["study"])
     every = [run for graph in row.files for run in judge.one_a_seed(planned[graph]).values()]
     for run in random.sample(every, -(-len(every) // 10)):
         graph = run.dataset.name

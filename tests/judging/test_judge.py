@@ -17,7 +17,7 @@ from small_board import METHODS, SEEDS, Board, right
 
 def scored(board: Board, folder: Path, share: float) -> pd.DataFrame:
     file = board.predict(folder, right(share))
-    return judge.score_seeds(file, judge.final_runs(board.config, "mine")["mini"], board.trainer)
+    return judge.score_seeds(file, judge.runs_by_graph(board.config, "mine")["mini"], board.trainer)
 
 
 def test_scores_are_shares_of_right_nodes(board: Board, tmp_path: Path):
@@ -35,7 +35,7 @@ def test_scores_are_shares_of_right_nodes(board: Board, tmp_path: Path):
 
 
 def test_gains_are_paired_with_recorded_runs(board: Board, tmp_path: Path):
-    planned = judge.final_runs(board.config, "mine")["mini"]
+    planned = judge.runs_by_graph(board.config, "mine")["mini"]
     recorded = runs.load(board.config, planned)
     own = scored(board, tmp_path, 0.9)
     with judge.named("FedX", []):

@@ -112,7 +112,7 @@ ELSEWHERE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("changes", ELSEWHERE.values(), ids=ELSEWHERE)
 def test_what_is_of_another_division(changes: dict[str, Any], board: Board, tmp_path: Path):
     file = board.predict(tmp_path, right(1))
-    planned = judge.final_runs(board.config, "mine")["mini"]
+    planned = judge.runs_by_graph(board.config, "mine")["mini"]
     assert judge.score_seeds(file, planned, board.trainer)["test"].tolist() == [1.0] * len(SEEDS)
     np.savez_compressed(file, **{**np.load(file), **changes})
     with pytest.raises(DataError):
