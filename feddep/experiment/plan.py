@@ -99,6 +99,7 @@ class Run:
         """Everything that determines it but data and revisions
         (:func:`feddep.experiment.keys.specification`).
         """
+        _, parameters, _ = self.method.configured
         return keys.specification(
             dataset={"name": self.dataset.name, **_in_key(Dataset, self.dataset)},
             split=_split(self.split),
@@ -106,7 +107,7 @@ class Run:
             if self.clients is None
             else {"clients": self.clients, **_in_key(PartitionOptions, self.partition)},
             setting=_in_key(TrainingConfig, self.setting),
-            method={"name": self.method.name, **self.method.options},
+            method={"name": self.method.name, **parameters.in_key()},
             seed=self.seed,
         )
 
