@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from feddep.experiment.provenance import environment, git_state
+from feddep.experiment.provenance import environment, git_state, processor
 
 
 def test_environment():
@@ -46,3 +46,11 @@ def test_git_state(tmp_path: Path):
     assert git_state(tmp_path) == {"commit": commit, "dirty": False}  # results are no code
     (tmp_path / "feddep" / "a.py").write_text("a = 2\n")
     assert git_state(tmp_path) == {"commit": commit, "dirty": True}
+
+
+def test_the_processor_is_named_where_the_system_says_it(tmp_path: Path):
+    info = tmp_path / "cpuinfo"
+    info.write_text("processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\n\n")
+    assert processor(str(info)) == " (GenuineIntel 6 85)"
+    info.write_text("CPU implementer\t: 0x41\n")
+    assert processor(str(info)) == processor(str(tmp_path / "none")) == ""
