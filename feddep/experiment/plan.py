@@ -506,10 +506,13 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
                 by_client = (
                     split.options["method"] == "within_clients"
                     or setting.options["evaluation"] == "owners"
+                    or dataset.options["noise"] is not None
                 )
                 for method in (entry.of_dataset(dataset.name) for entry in methods):
                     found, *_ = method.configured
                     found.check_setting(setting.options)
+                    if split.options["unseen"] or _is_noisy_graph(dataset):
+                        found.check_tested_apart()
                     partitioned = found.partitioned or by_client
                     counts = block.get("clients", config["clients"]) if partitioned else [None]
                     for clients in counts:
@@ -534,6 +537,12 @@ def _divisions(
     return itertools.product(splits, partitions)
 
 
+def _is_noisy_graph(dataset: Entry) -> bool:
+    """Whether features or edges that clients train on are noisy."""
+    noise = dataset.options["noise"]
+    return noise is not None and not noise.startswith("label")
+
+
 def _check_clients(dataset: Entry, partition: Entry, clients: int | None, method: Method) -> None:
     """Several graphs, one a client, have their own number of clients; neither they nor overlapping
     clients have edges between.
@@ -541,6 +550,11 @@ def _check_clients(dataset: Entry, partition: Entry, clients: int | None, method
     if clients is not None and partition.options["method"] == "overlap":
         parts_of(clients)
         method.check_overlap()
+        if dataset.options["noise"] is not None:
+            raise ConfigError(
+                f"partition is overlap, but {dataset} has noise; each node of it "
+                "must be at one client"
+            )
     known = clients_of(dataset.name)
     if not known or partition.options["method"] != "given":
         return

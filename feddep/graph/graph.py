@@ -32,6 +32,8 @@ class Graph:
             shape (n,).
         num_classes: number of classes, also of those that no node of this (sub)graph has.
         client: owner of each node where the data say it, from 0; int64, shape (n,).
+        tested: the same nodes as models are tested on them, where they are trained on others: where
+            features or edges are noisy, or test nodes unseen (:mod:`feddep.graph.noise`).
     """
 
     indptr: np.ndarray
@@ -40,6 +42,7 @@ class Graph:
     labels: np.ndarray
     num_classes: int
     client: np.ndarray | None = None
+    tested: "Graph | None" = None
 
     @classmethod
     def from_edges(
@@ -81,10 +84,7 @@ class Graph:
                 "classes"
             )
         edges = edges[edges[:, 0] != edges[:, 1]]
-        ones = np.ones(2 * len(edges), dtype=np.int8)
-        both = np.concatenate([edges, edges[:, ::-1]])
-        adjacency = sp.coo_matrix((ones, (both[:, 0], both[:, 1])), shape=(n, n)).tocsr()
-        return cls._from_parts(adjacency, features, labels, num_classes)
+        return cls._from_parts(_symmetric(edges, n), features, labels, num_classes)
 
     @classmethod
     def _from_parts(
@@ -146,7 +146,17 @@ class Graph:
             self.labels[nodes],
             self.num_classes,
         )
-        return graph if self.client is None else replace(graph, client=self.client[nodes])
+        return replace(
+            graph,
+            client=None if self.client is None else self.client[nodes],
+            tested=None if self.tested is None else self.tested.subgraph(nodes),
+        )
+
+    def with_edges(self, edges: np.ndarray) -> "Graph":
+        """The same nodes with other edges: distinct pairs, shape (m, 2), each once."""
+        adjacency = _symmetric(edges, self.num_nodes)
+        graph = self._from_parts(adjacency, self.features, self.labels, self.num_classes)
+        return replace(graph, client=self.client)
 
     def extended(self, adjacency: sp.csr_matrix) -> "Graph":
         """A graph of more nodes: the old ones come first, the new ones have no features, and the
@@ -211,6 +221,13 @@ class Graph:
             num_classes,
             arrays.get("client"),
         )
+
+
+def _symmetric(edges: np.ndarray, n: int) -> sp.csr_matrix:
+    """The adjacency matrix of n nodes with these edges, shape (m, 2), none a loop."""
+    ones = np.ones(2 * len(edges), dtype=np.int8)
+    both = np.concatenate([edges, edges[:, ::-1]])
+    return sp.coo_matrix((ones, (both[:, 0], both[:, 1])), shape=(n, n)).tocsr()
 
 
 def disjoint_union(graphs: Sequence[Graph]) -> Graph:
