@@ -15,7 +15,7 @@ from feddep.datasets import own_files, synthetic
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment import keys, plan
 from feddep.experiment.plan import Run, one_run
-from feddep.graph import partition, partitioners, scaling, split
+from feddep.graph import noise, partition, partitioners, scaling, split
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
@@ -112,7 +112,11 @@ EVERY_KEY: list[tuple[str, Any, set[str]]] = [
     ("margin.accuracy", 0.02, set()),
     ("datasets.cora.features", "row", RUNS - TINY),
     ("datasets.cora.labelled", 0.5, RUNS - TINY),
+    ("datasets.cora.noise", "label_noise", RUNS - TINY),
+    ("datasets.cora.noise_level", 0.3, RUNS - TINY),
+    ("datasets.cora.noisy_clients", 0.5, RUNS - TINY),
     ("datasets.cora.split", {"train": 0.3}, SPLITS - TINY),
+    ("datasets.cora.split", {"unseen": True}, SPLITS - TINY),
     ("datasets.cora.split", {"method": "class_balanced"}, SPLITS - TINY),
     ("datasets.cora.partition", {"method": "random"}, DIVIDED - TINY),
     ("datasets.cora.partition", {"delta": 10}, DIVIDED - TINY),
@@ -201,6 +205,7 @@ def test_options_of_a_partition_that_its_method_does_not_read_are_in_no_key():
         (partition, DIVIDED),
         (partitioners, DIVIDED),
         (synthetic, TINY),
+        (noise, set()),
     ],
 )
 def test_raising_a_revision_changes_the_keys_of_what_depends_on_it(
@@ -208,6 +213,13 @@ def test_raising_a_revision_changes_the_keys_of_what_depends_on_it(
 ):
     monkeypatch.setattr(module, "REVISION", module.REVISION + 1)
     assert moved() == depending
+
+
+def test_the_revision_of_noise_is_in_the_keys_of_noisy_runs(monkeypatch: pytest.MonkeyPatch):
+    noisy = altered("datasets.cora.noise", "label_noise"), altered("split.unseen", True)
+    before = [all_keys(config)["feddep"] for config in noisy]
+    monkeypatch.setattr(noise, "REVISION", noise.REVISION + 1)
+    assert all(all_keys(c)["feddep"] != key for c, key in zip(noisy, before, strict=True))
 
 
 def changed_methods(monkeypatch: pytest.MonkeyPatch, **changes: Method) -> None:
