@@ -17,6 +17,7 @@ from feddep.config.models import Dataset, PartitionOptions, SplitOptions
 from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.experiment import keys, search
 from feddep.experiment.runs import are_trained, as_owners_choose, load
+from feddep.graph.noise import LABEL_NOISE
 from feddep.graph.partitioners import parts_of
 from feddep.methods.method import CROSS_CLIENT_EDGES, ORACLE, Method
 from feddep.training.config import PROTOCOLS, TrainingConfig, check_metric
@@ -502,16 +503,18 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
             if public := REGISTRY.get(dataset.name):
                 check_metric(setting.options["metric"], public.classes, dataset.label)
             data = keys.data_fingerprint(config, dataset)
+            noise = dataset.options["noise"]
             for split, partition in _divisions(config, block, dataset):
+                tested_apart = split.options["unseen"] or noise not in LABEL_NOISE
                 by_client = (
                     split.options["method"] == "within_clients"
                     or setting.options["evaluation"] == "owners"
-                    or dataset.options["noise"] is not None
+                    or noise is not None
                 )
                 for method in (entry.of_dataset(dataset.name) for entry in methods):
                     found, *_ = method.configured
                     found.check_setting(setting.options)
-                    if split.options["unseen"] or _is_noisy_graph(dataset):
+                    if tested_apart:
                         found.check_tested_apart()
                     partitioned = found.partitioned or by_client
                     counts = block.get("clients", config["clients"]) if partitioned else [None]
@@ -535,12 +538,6 @@ def _divisions(
         for axis in axes
     )
     return itertools.product(splits, partitions)
-
-
-def _is_noisy_graph(dataset: Entry) -> bool:
-    """Whether features or edges that clients train on are noisy."""
-    noise = dataset.options["noise"]
-    return noise is not None and not noise.startswith("label")
 
 
 def _check_clients(dataset: Entry, partition: Entry, clients: int | None, method: Method) -> None:

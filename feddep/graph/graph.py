@@ -84,7 +84,10 @@ class Graph:
                 "classes"
             )
         edges = edges[edges[:, 0] != edges[:, 1]]
-        return cls._from_parts(_symmetric(edges, n), features, labels, num_classes)
+        ones = np.ones(2 * len(edges), dtype=np.int8)
+        both = np.concatenate([edges, edges[:, ::-1]])
+        adjacency = sp.coo_matrix((ones, (both[:, 0], both[:, 1])), shape=(n, n)).tocsr()
+        return cls._from_parts(adjacency, features, labels, num_classes)
 
     @classmethod
     def _from_parts(
@@ -152,12 +155,6 @@ class Graph:
             tested=None if self.tested is None else self.tested.subgraph(nodes),
         )
 
-    def with_edges(self, edges: np.ndarray) -> "Graph":
-        """The same nodes with other edges: distinct pairs, shape (m, 2), each once."""
-        adjacency = _symmetric(edges, self.num_nodes)
-        graph = self._from_parts(adjacency, self.features, self.labels, self.num_classes)
-        return replace(graph, client=self.client)
-
     def extended(self, adjacency: sp.csr_matrix) -> "Graph":
         """A graph of more nodes: the old ones come first, the new ones have no features, and the
         label 0, which means nothing.
@@ -221,13 +218,6 @@ class Graph:
             num_classes,
             arrays.get("client"),
         )
-
-
-def _symmetric(edges: np.ndarray, n: int) -> sp.csr_matrix:
-    """The adjacency matrix of n nodes with these edges, shape (m, 2), none a loop."""
-    ones = np.ones(2 * len(edges), dtype=np.int8)
-    both = np.concatenate([edges, edges[:, ::-1]])
-    return sp.coo_matrix((ones, (both[:, 0], both[:, 1])), shape=(n, n)).tocsr()
 
 
 def disjoint_union(graphs: Sequence[Graph]) -> Graph:

@@ -28,6 +28,8 @@ Noise = Literal[
     "label_sparsity",
     "label_noise",
 ]
+LABEL_NOISE = (None, "label_sparsity", "label_noise")
+"""Where features and edges are as they are."""
 NOISE_OPTIONS = ("noise", "noise_level", "noisy_clients")
 """The options of a dataset that :func:`with_noise` takes."""
 Drawing = Sequence[tuple[np.ndarray, np.random.Generator]]
@@ -67,95 +69,97 @@ def with_noise(
     Raises:
         ConfigError: if no training node is left.
     """
-    number, level = max(1, round(noisy_clients * partition.num_clients)), noise_level
+    number = max(1, round(noisy_clients * partition.num_clients))
     noisy = generator(seed, "noise").permutation(partition.num_clients)[:number]
     drawing = [(partition.nodes(i), generator(seed, "noise", i)) for i in sorted(noisy.tolist())]
-    if noise in ("feature_sparsity", "feature_noise"):
-        features = _features(graph.features, noise == "feature_sparsity", level, drawing)
-        return replace(graph, features=features, tested=graph), split
-    if noise in ("topology_sparsity", "topology_noise"):
-        edges = _edges(graph.edges(), noise == "topology_noise", level, drawing)
-        return replace(graph.with_edges(edges), tested=graph), split
-    own = [(np.intersect1d(split.train, nodes), rng) for nodes, rng in drawing]
-    chosen = [rng.permutation(nodes)[: round(level * len(nodes))] for nodes, rng in own]
-    if noise == "label_sparsity":
-        train = np.setdiff1d(split.train, np.concatenate(chosen))
-        if not len(train):
-            raise ConfigError(
-                f"noise is label_sparsity and noise_level {level:g}, which leaves no training node"
-            )
-        return graph, replace(split, train=train)
-    labels, classes = graph.labels.copy(), graph.num_classes
-    for nodes, (_, rng) in zip(chosen, own, strict=True):
-        labels[nodes] = (labels[nodes] + rng.integers(1, classes, len(nodes))) % classes
-    return replace(graph, labels=labels), split
+    of, kind = noise.split("_")
+    if of == "label":
+        return _labels(graph, split, kind, noise_level, drawing)
+    change = _features if of == "feature" else _topology
+    return replace(change(graph, kind, noise_level, drawing), tested=graph), split
 
 
 def without_test_nodes(graph: Graph, split: Split) -> Graph:
     """The graph to train on where test nodes are unseen: they have no edges and no features there,
     and models are tested on the graph as it is.
     """
-    hidden = np.isin(np.arange(graph.num_nodes), split.test)
+    seen = ~np.isin(np.arange(graph.num_nodes), split.test)
     edges = graph.edges()
-    features = sp.csr_matrix(graph.features.multiply(~hidden[:, None]))
+    features = sp.csr_matrix(graph.features.multiply(seen[:, None]))
     features.eliminate_zeros()
-    seen = graph.with_edges(edges[~hidden[edges].any(axis=1)])
-    return replace(seen, features=features, tested=graph.tested or graph)
+    changed = _with_edges(graph, edges[seen[edges].all(axis=1)])
+    return replace(changed, features=features, tested=graph.tested or graph)
 
 
-def _features(
-    features: sp.csr_matrix, sparse: bool, level: float, drawing: Drawing
-) -> sp.csr_matrix:
-    """Features of all nodes, of which those of noisy clients are drawn; shape (n, F)."""
-    change = _thinned if sparse else _blurred
-    changed = [change(features[nodes], level, rng) for nodes, rng in drawing]
-    rows = np.concatenate([nodes for nodes, _ in drawing])
-    rest = np.setdiff1d(np.arange(features.shape[0]), rows)
-    stacked = sp.vstack([*changed, features[rest]], format="csr")
-    return stacked[np.argsort(np.concatenate([rows, rest]))]
+def _with_edges(graph: Graph, edges: np.ndarray) -> Graph:
+    """The same nodes with other edges, shape (m, 2)."""
+    made = Graph.from_edges(edges, graph.features, graph.labels, graph.num_classes)
+    return replace(graph, indptr=made.indptr, indices=made.indices)
 
 
-def _thinned(rows: sp.csr_matrix, level: float, rng: np.random.Generator) -> sp.csr_matrix:
-    """The share ``level`` of each row's entries is gone, rounded down."""
-    count = np.diff(rows.indptr)
-    row = np.repeat(np.arange(len(count)), count)
-    shuffled = np.lexsort((rng.random(rows.nnz), row))
-    place = np.arange(rows.nnz) - rows.indptr[row]
-    rows.data[shuffled[place < np.floor(level * count)[row]]] = 0
-    rows.eliminate_zeros()
-    return rows
+def _features(graph: Graph, kind: str, level: float, drawing: Drawing) -> Graph:
+    """The graph with sparser or noisy features."""
+    if kind == "noise":
+        dense = graph.features.toarray()
+        for nodes, rng in drawing:
+            dense[nodes] += level * rng.standard_normal(dense[nodes].shape, dtype=np.float32)
+        return replace(graph, features=sp.csr_matrix(dense))
+    features = graph.features.copy()
+    for nodes, rng in drawing:
+        for start, end in zip(features.indptr[nodes], features.indptr[nodes + 1], strict=True):
+            entries = rng.permutation(np.arange(start, end))
+            features.data[entries[: int(level * len(entries))]] = 0
+    features.eliminate_zeros()
+    return replace(graph, features=features)
 
 
-def _blurred(rows: sp.csr_matrix, level: float, rng: np.random.Generator) -> sp.csr_matrix:
-    """Normal noise of the standard deviation ``level`` is in every entry."""
-    noise = level * rng.standard_normal(rows.shape, dtype=np.float32)
-    return sp.csr_matrix(rows.toarray() + noise)
-
-
-def _edges(edges: np.ndarray, replaced: bool, level: float, drawing: Drawing) -> np.ndarray:
-    """Edges of the graph, shape (m, 2), of which those within noisy clients are drawn."""
+def _topology(graph: Graph, kind: str, level: float, drawing: Drawing) -> Graph:
+    """The graph with fewer or other edges within clients."""
+    edges = graph.edges()
     for nodes, rng in drawing:
         inner = np.isin(edges, nodes).all(axis=1)
         own = edges[inner]
-        kept = rng.permutation(own)[: round((1 - level) * len(own))]
-        edges = np.concatenate([edges[~inner], kept])
-        if replaced:
-            pairs = _pairs_without(np.searchsorted(nodes, own), len(nodes), level, rng)
-            edges = np.concatenate([edges, nodes[pairs]])
-    return edges
+        edges = np.concatenate(
+            [edges[~inner], rng.permutation(own)[: round((1 - level) * len(own))]]
+        )
+        if kind == "noise":
+            added = _pairs(np.searchsorted(nodes, own), len(nodes), round(level * len(own)), rng)
+            edges = np.concatenate([edges, nodes[added]])
+    return _with_edges(graph, edges)
 
 
-def _pairs_without(
-    edges: np.ndarray, nodes: int, level: float, rng: np.random.Generator
-) -> np.ndarray:
-    """Pairs of nodes without an edge, uniformly without replacement: the share ``level`` of the
-    number of edges, or all where there are fewer; shape (k, 2).
+def _pairs(edges: np.ndarray, nodes: int, number: int, rng: np.random.Generator) -> np.ndarray:
+    """So many pairs of nodes without an edge, uniformly without replacement, or all where there are
+    fewer; shape (k, 2).
     """
-    taken = edges[:, 0] * nodes + edges[:, 1]
-    number = min(round(level * len(edges)), nodes * (nodes - 1) // 2 - len(edges))
+    number = min(number, nodes * (nodes - 1) // 2 - len(edges))
     found = np.empty(0, dtype=np.int64)
     while len(found) < number:
         pairs = np.sort(rng.integers(nodes, size=(number, 2)), axis=1)
-        codes = pairs[pairs[:, 0] < pairs[:, 1]] @ (nodes, 1)
-        found = np.union1d(found, np.setdiff1d(codes, taken))
+        drawn = pairs[pairs[:, 0] < pairs[:, 1]] @ (nodes, 1)
+        found = np.union1d(found, np.setdiff1d(drawn, edges @ (nodes, 1)))
     return np.column_stack(np.divmod(rng.permutation(found)[:number], nodes))
+
+
+def _labels(
+    graph: Graph, split: Split, kind: str, level: float, drawing: Drawing
+) -> tuple[Graph, Split]:
+    """The graph with wrong labels at training nodes, or the split with fewer of these.
+
+    Raises:
+        ConfigError: if none is left.
+    """
+    labels, train = graph.labels.copy(), split.train
+    for nodes, rng in drawing:
+        own = rng.permutation(np.intersect1d(split.train, nodes))
+        chosen = own[: round(level * len(own))]
+        if kind == "noise":
+            shifts = rng.integers(1, graph.num_classes, len(chosen))
+            labels[chosen] = (labels[chosen] + shifts) % graph.num_classes
+        else:
+            train = np.setdiff1d(train, chosen)
+    if not len(train):
+        raise ConfigError(
+            f"noise is label_sparsity and noise_level {level:g}, which leaves no training node"
+        )
+    return replace(graph, labels=labels), replace(split, train=train)
