@@ -167,11 +167,11 @@ class PartitionOptions(Parameters):
 
     method: Annotated[str, AfterValidator(_partitioner)] = "louvain"
     """`louvain`: communities, dealt to clients (FedDEP and FedSage); `random`: equal shares of the
-    nodes, at random; `dirichlet`:
-    skewed labels, of each class shares from a Dirichlet distribution (Li et al. 2022); `metis`:
-    equal shares with few edges between them; `overlap`: METIS cuts M/5 parts, and of each five
-    clients draw half of the nodes, so that they share some (FED-PUB); `given`: as the data say, of
-    a graph of your own or of several graphs; or one of a plugin"""
+    nodes, at random; `dirichlet`: skewed labels, of each class shares from a Dirichlet distribution
+    (Li et al. 2022); `shards`: few classes a client (McMahan et al. 2017); `metis`: equal shares
+    with few edges between them; `overlap`: METIS cuts M/5 parts, and of each five clients draw half
+    of the nodes, so that they share some (FED-PUB); `given`: as the data say, of a graph of your
+    own or of several graphs; or one of a plugin"""
     delta: Annotated[Natural, InKey(methods=("louvain",))] = 20
     """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and
     pieces are dealt to a client as long as it stays below n/M + `delta` nodes (code)"""
@@ -182,6 +182,9 @@ class PartitionOptions(Parameters):
     times faster and finds others; `null`: the former up to 20,000 nodes, the latter above"""
     beta: Annotated[float, Field(ge=0.001, le=10**6), InKey(methods=("dirichlet",))] = 1.0
     """of `dirichlet`: concentration β; the smaller, the fewer classes a client has"""
+    shards: Annotated[int, Field(ge=1, le=1000), InKey(methods=("shards",))] = 2
+    """of `shards`: nodes in the order of their classes are cut into M · `shards` pieces, of which
+    each client has so many (2: McMahan et al.)"""
 
 
 class Block(Parameters):

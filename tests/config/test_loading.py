@@ -54,6 +54,7 @@ def test_defaults_are_filled_in_and_the_input_is_left_alone():
         "delta": 20,
         "engine": None,
         "beta": 1.0,
+        "shards": 2,
     }
     assert config["records"] == {"directory": "results/runs", "use": True}
     assert config["datasets"]["tiny"]["synthetic"]["nodes"] == 240

@@ -186,14 +186,15 @@ def test_options_of_a_partition_that_its_method_does_not_read_are_in_no_key():
         return run.partition_key, run.key
 
     before = BEFORE["partition"], BEFORE["fedavg"]
-    for same in ("", ",beta=3", ",engine=python-louvain", ",delta=20"):
+    for same in ("", ",beta=3", ",shards=3", ",engine=python-louvain", ",delta=20"):
         assert of_cora(f"louvain{same}") == before
     assert of_cora("random,delta=3,engine=igraph,beta=3") == of_cora("random")
     others = ["metis", "overlap", "random", "dirichlet", "dirichlet,beta=0.5"]
+    others += ["shards", "shards,shards=3"]
     found = [
         of_cora(name) for name in ("louvain", *others, "louvain,engine=igraph", "louvain,delta=3")
     ]
-    assert [len({each[kind] for each in found}) for kind in (0, 1)] == [8, 8]
+    assert [len({each[kind] for each in found}) for kind in (0, 1)] == [10, 10]
 
 
 @pytest.mark.parametrize(

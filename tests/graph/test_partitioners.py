@@ -56,10 +56,15 @@ def test_every_node_has_one_owner_and_every_client_a_node(
         "louvain": 600 // clients + 20,
         "random": -(-600 // clients),
         "dirichlet": 600,
+        "shards": 600 // clients + 2,
         "metis": 1.03 * 600 / clients + 1,
     }
     assert sizes.max() <= most[way["method"]]
-    assert sizes.min() >= {"random": 600 // clients, "dirichlet": 10}.get(way["method"], 1)
+    assert sizes.min() >= {
+        "random": 600 // clients,
+        "dirichlet": 10,
+        "shards": 600 // clients - 2,
+    }.get(way["method"], 1)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=named)
@@ -148,6 +153,25 @@ def test_too_few_or_too_many_clients(graph: Graph, way: dict[str, str], clients:
 
 def test_a_client_of_a_dirichlet_partition_may_have_ten_nodes(graph: Graph):
     assert np.bincount(partition(graph, 12, 21, "dirichlet").client).min() == 10
+
+
+@pytest.mark.parametrize(("clients", "shards"), [(2, 2), (10, 2), (6, 3), (60, 10)])
+def test_a_client_has_the_classes_of_its_shards(graph: Graph, clients: int, shards: int):
+    """A shard of n / (M k) nodes, which is no larger than a class, is of one or two classes."""
+    places = np.zeros((4, clients))
+    for seed in range(200):
+        found = partition(graph, clients, seed, "shards", shards=shards)
+        held = shares(graph, found) > 0
+        assert held.sum() <= clients * shards + 3  # three shards at most are of two classes
+        assert held.sum(axis=1).max() <= min(4, 2 * shards)
+        places += held.T
+    assert abs(places - places.mean(axis=1, keepdims=True)).max() < 4.5 * np.sqrt(200) / 2
+
+
+def test_more_shards_than_nodes(graph: Graph):
+    assert len(partition(graph, 60, 0, "shards", shards=10).client) == 600
+    with pytest.raises(PartitionError):
+        partition(graph, 60, 0, "shards", shards=11)
 
 
 def test_shares_too_skewed_for_so_many_clients(graph: Graph):
