@@ -78,6 +78,7 @@ def test_the_partition_of_this_revision(way: dict[str, str]):
             "louvain": "83c217b42f55",
             "random": "60c483f97c2b",
             "dirichlet": "44e2a3800e46",
+            "shards": "648172d742b0",
             "metis": "6d3543a1808e",
             "louvain-igraph": "69730225c555",
         }
