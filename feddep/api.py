@@ -319,6 +319,7 @@ def partition(
     method: str = "louvain",
     engine: str | None = None,
     beta: float = 1.0,
+    shards: int = 2,
 ) -> Partition:
     """Partition a graph among clients (:func:`feddep.graph.partitioners.partition`).
 
@@ -327,11 +328,12 @@ def partition(
         clients: number of clients M.
         seed: of all random draws.
         delta: of ``louvain``: how far a client's number of nodes may be above n / M.
-        method: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; ``given``, as
-            the data of the graph say; or a plugin's.
+        method: ``louvain``, ``random``, ``dirichlet``, ``shards``, ``metis`` or ``overlap``;
+            ``given``, as the data of the graph say; or a plugin's.
         engine: of ``louvain``: ``python-louvain`` or ``igraph``, which is for large graphs; by
             default the latter above 20,000 nodes.
         beta: of ``dirichlet``: its concentration; the smaller, the more are labels skewed.
+        shards: of ``shards``: pieces of one or two classes a client.
 
     Raises:
         ConfigError: if an option is none of these or out of its range.
@@ -339,7 +341,7 @@ def partition(
     """
     options = _checked(
         models.PartitionOptions,
-        {"method": method, "delta": delta, "engine": engine, "beta": beta},
+        {"method": method, "delta": delta, "engine": engine, "beta": beta, "shards": shards},
         "partition",
     ).model_dump()
     return partitioners.partition(
@@ -455,9 +457,9 @@ def compare(
         clients: number of clients M; by default 5, or 10 in the ``field``, or as many as a
             ``given`` partition has.
         seeds: number of repetitions.
-        partition: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; or ``given``,
-            as the data say; by default ``given`` for a dataset that is several graphs, one a
-            client, else ``louvain``. Or a partition, the same for all seeds.
+        partition: ``louvain``, ``random``, ``dirichlet``, ``shards``, ``metis`` or ``overlap``; or
+            ``given``, as the data say; by default ``given`` for a dataset that is several graphs,
+            one a client, else ``louvain``. Or a partition, the same for all seeds.
         split: ``random`` (the default), ``class_balanced`` or ``within_clients``; or ``masks``, in
             these files, of several a set the next with each seed. Or a split, the same for all
             seeds.

@@ -90,7 +90,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--partition",
         metavar="METHOD",
-        help="how nodes are divided: louvain, random, dirichlet, metis, overlap, or a plugin's; "
+        help="how nodes are divided: louvain, random, dirichlet, shards, metis, overlap, or a "
+        "plugin's; "
         "given: as the data say (default: given for a dataset of several graphs, else louvain)",
     )
     parser.add_argument(

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints
 
 from feddep.graph import partitioners
+from feddep.graph.noise import Noise
 from feddep.training.config import TrainingConfig
 from feddep.utils.parameters import ClientCount, InKey, Natural, Parameters, Positive, Share
 
@@ -110,6 +111,19 @@ class Dataset(Parameters):
     labelled: Annotated[float, Field(gt=0, le=1)] | None = None
     """share of all nodes whose label may be trained on, at most `split.train`; `null`: all of
     `split.train`. The nodes of a smaller share are among those of a larger one"""
+    noise: Annotated[Noise | None, InKey(default=False)] = None
+    """what is wrong with what clients train on, as in OpenFGL: `feature_sparsity`, of the features
+    of a node that are not 0 a share is 0; `feature_noise`, normal noise in every feature;
+    `topology_sparsity`, a share of a client's edges is lost; `topology_noise`, and as many others
+    are there; `label_sparsity`, a share of its training nodes has no label, or, `label_noise`, a
+    wrong one. Features and edges are as they are where models are validated and tested. *Not in the
+    key* where it is `null`"""
+    noise_level: Annotated[Share, InKey(default=False)] = 0.1
+    """that share, or the standard deviation of `feature_noise` (OpenFGL's default). *Not in the
+    key* where it is the default"""
+    noisy_clients: Annotated[float, InKey(default=False), Field(gt=0, le=1)] = 1.0
+    """share of the clients with noise, drawn by the seed, at least one. *Not in the key* where it
+    is 1"""
     split: Annotated[dict[str, Any] | None, InKey(ever=False)] = None
     """what differs from the key `split` for this graph, such as `{method: masks}`"""
     partition: Annotated[dict[str, Any] | None, InKey(ever=False)] = None
@@ -136,6 +150,9 @@ class SplitOptions(Parameters):
     """share of training nodes (FedDEP and FedSage)"""
     val: Fraction = 0.2
     """share of validation nodes; the test nodes are what is left"""
+    unseen: Annotated[bool, InKey(default=False)] = False
+    """test nodes have no edges and no features while models train (inductive); they have them where
+    models are validated and tested. *Not in the key* where it is false"""
 
     def shares(self) -> dict[str, float]:
         """Shares of ``train``, ``val`` and ``test`` nodes; they sum to 1."""
@@ -150,11 +167,11 @@ class PartitionOptions(Parameters):
 
     method: Annotated[str, AfterValidator(_partitioner)] = "louvain"
     """`louvain`: communities, dealt to clients (FedDEP and FedSage); `random`: equal shares of the
-    nodes, at random; `dirichlet`:
-    skewed labels, of each class shares from a Dirichlet distribution (Li et al. 2022); `metis`:
-    equal shares with few edges between them; `overlap`: METIS cuts M/5 parts, and of each five
-    clients draw half of the nodes, so that they share some (FED-PUB); `given`: as the data say, of
-    a graph of your own or of several graphs; or one of a plugin"""
+    nodes, at random; `dirichlet`: skewed labels, of each class shares from a Dirichlet distribution
+    (Li et al. 2022); `shards`: few classes a client (McMahan et al. 2017); `metis`: equal shares
+    with few edges between them; `overlap`: METIS cuts M/5 parts, and of each five clients draw half
+    of the nodes, so that they share some (FED-PUB); `given`: as the data say, of a graph of your
+    own or of several graphs; or one of a plugin"""
     delta: Annotated[Natural, InKey(methods=("louvain",))] = 20
     """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and
     pieces are dealt to a client as long as it stays below n/M + `delta` nodes (code)"""
@@ -165,6 +182,9 @@ class PartitionOptions(Parameters):
     times faster and finds others; `null`: the former up to 20,000 nodes, the latter above"""
     beta: Annotated[float, Field(ge=0.001, le=10**6), InKey(methods=("dirichlet",))] = 1.0
     """of `dirichlet`: concentration β; the smaller, the fewer classes a client has"""
+    shards: Annotated[int, Field(ge=1, le=1000), InKey(methods=("shards",))] = 2
+    """of `shards`: nodes in the order of their classes are cut into M · `shards` pieces, of which
+    each client has so many (2: McMahan et al.)"""
 
 
 class Block(Parameters):

@@ -19,7 +19,7 @@ from feddep.config.loading import Config
 from feddep.config.models import SplitOptions
 from feddep.datasets import own_files, synthetic
 from feddep.datasets.public_graphs import REGISTRY
-from feddep.graph import partition, partitioners, scaling, split
+from feddep.graph import noise, partition, partitioners, scaling, split
 from feddep.methods import plugins, registry
 from feddep.methods.method import Step
 from feddep.utils.files import canonical_json
@@ -86,9 +86,10 @@ def specification(
     """
     # The method of a split stands with the dataset, unless it is random: so have recorded keys it.
     how = {} if split.method == "random" else {"split": split.method}
+    unseen = {"unseen": True} if split.unseen else {}
     return {
         "dataset": {**dataset, **how},
-        "split": split.shares(),
+        "split": {**split.shares(), **unseen},
         "partition": partition,
         **others,
         "seed": seed,
@@ -101,7 +102,7 @@ def run_key(specification: Mapping[str, Any], data: str, steps: Sequence[Step]) 
     """
     method = registry.find(specification["method"]["name"])
     revisions = {
-        **_revisions(specification["partition"]),
+        **_revisions(specification),
         "steps": {step.name: step.revision for step in steps},
         "method": method.revision,
         **plugins.identity_of(method.name, encoder=specification["setting"]["encoder"]),
@@ -130,7 +131,7 @@ def step_specification(
         "step": step.name,
         "parameters": step.parameters.of(parameters).model_dump(mode="json"),
         "needs": {stage: needs[stage] for stage in step.needs},
-        "revisions": {**_revisions(specification["partition"]), **own},
+        "revisions": {**_revisions(specification), **own},
     }
 
 
@@ -164,10 +165,15 @@ def partition_key(specification: Mapping[str, Any], data: str) -> str:
     return digest({"data": data, "partition": options, "revisions": revisions})
 
 
-def _revisions(partition: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Revisions of what every run or step is computed with."""
-    revisions = {name: module.REVISION for name, module in _COMPUTING.items()}
-    return {**revisions, **(_dividing(partition) if partition else {})}
+def _revisions(specification: Mapping[str, Any]) -> dict[str, Any]:
+    """Revisions of what a run or step is computed with."""
+    partition = specification["partition"]
+    noisy = "noise" in specification["dataset"] or "unseen" in specification["split"]
+    return {
+        **{name: module.REVISION for name, module in _COMPUTING.items()},
+        **({"noise": noise.REVISION} if noisy else {}),
+        **(_dividing(partition) if partition else {}),
+    }
 
 
 def _dividing(partition: Mapping[str, Any]) -> dict[str, Any]:

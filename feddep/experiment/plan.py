@@ -17,6 +17,7 @@ from feddep.config.models import Dataset, PartitionOptions, SplitOptions
 from feddep.datasets.public_graphs import REGISTRY, clients_of
 from feddep.experiment import keys, search
 from feddep.experiment.runs import are_trained, as_owners_choose, load
+from feddep.graph.noise import LABEL_NOISE
 from feddep.graph.partitioners import parts_of
 from feddep.methods.method import CROSS_CLIENT_EDGES, ORACLE, Method
 from feddep.training.config import PROTOCOLS, TrainingConfig, check_metric
@@ -505,14 +506,19 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
             if public := REGISTRY.get(dataset.name):
                 check_metric(setting.options["metric"], public.classes, dataset.label)
             data = keys.data_fingerprint(config, dataset)
+            noise = dataset.options["noise"]
             for split, partition in _divisions(config, block, dataset):
+                tested_apart = split.options["unseen"] or noise not in LABEL_NOISE
                 by_client = (
                     split.options["method"] == "within_clients"
                     or setting.options["evaluation"] == "owners"
+                    or noise is not None
                 )
                 for method in (entry.of_dataset(dataset.name) for entry in methods):
                     found, parameters, _ = method.configured
                     found.check_setting(setting.options, parameters)
+                    if tested_apart:
+                        found.check_tested_apart()
                     partitioned = found.partitioned or by_client
                     counts = block.get("clients", config["clients"]) if partitioned else [None]
                     for clients in counts:
@@ -544,6 +550,11 @@ def _check_clients(dataset: Entry, partition: Entry, clients: int | None, method
     if clients is not None and partition.options["method"] == "overlap":
         parts_of(clients)
         method.check_overlap()
+        if dataset.options["noise"] is not None:
+            raise ConfigError(
+                f"partition is overlap, but {dataset} has noise; each node of it "
+                "must be at one client"
+            )
     known = clients_of(dataset.name)
     if not known or partition.options["method"] != "given":
         return

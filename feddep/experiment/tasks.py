@@ -8,12 +8,13 @@ import torch
 
 from feddep.graph import scaling
 from feddep.graph.graph import Graph
+from feddep.graph.noise import NOISE_OPTIONS, with_noise, without_test_nodes
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.methods.method import StepResult
 from feddep.training.config import TrainingConfig, check_metric
 from feddep.training.task import Task
-from feddep.utils.errors import ConfigError
+from feddep.utils.errors import ConfigError, PartitionError
 
 
 def build_task(
@@ -25,11 +26,12 @@ def build_task(
     device: str = "cpu",
     step_results: Mapping[str, StepResult] | None = None,
 ) -> Task:
-    """Scale the features, remove the labels that may not be trained on, and put the task together.
+    """Scale the features, remove the labels that may not be trained on, add noise, hide test nodes,
+    and put the task together.
 
     Args:
         specification: of the run (:func:`feddep.experiment.keys.specification`); ``dataset``,
-            ``setting`` and ``seed`` are read.
+            ``setting``, ``seed`` and, if it is there, ``split`` are read.
         graph: the prepared graph, features as they are in the files.
         split: training, validation and test nodes of the graph.
         partition: which client holds which node; None for a method that is trained on the whole
@@ -42,6 +44,7 @@ def build_task(
         ConfigError: if the share of labelled nodes is more than there are training nodes, or the
             metric is for two classes.
         DataError: if the features cannot be scaled like that.
+        PartitionError: if there is noise, and no clients, or some that overlap.
     """
     options, seed, setting = (
         specification["dataset"],
@@ -49,12 +52,19 @@ def build_task(
         TrainingConfig(**specification["setting"]),
     )
     check_metric(setting.metric, graph.num_classes, "the graph")
+    graph = dataclasses.replace(graph, features=scaling.scale(graph.features, options["features"]))
+    split = split.labelled(options["labelled"], seed)
+    if "noise" in options:
+        if partition is None or not partition.is_disjoint:
+            raise PartitionError("noise is at clients, and needs some that share no node")
+        noise = {key: options[key] for key in NOISE_OPTIONS if key in options}
+        graph, split = with_noise(graph, split, partition, seed, **noise)
+    if "unseen" in specification.get("split", ()):
+        graph = without_test_nodes(graph, split)
     return Task(
         name=name,
-        graph=dataclasses.replace(
-            graph, features=scaling.scale(graph.features, options["features"])
-        ),
-        split=split.labelled(options["labelled"], seed),
+        graph=graph,
+        split=split,
         partition=partition,
         setting=setting,
         seed=seed,

@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     cuts.add_argument(
         "--partition",
         default="louvain",
-        help="how the graph is divided: louvain, random, dirichlet, metis or overlap",
+        help="how the graph is divided: louvain, random, dirichlet, shards, metis or overlap",
     )
     cuts.add_argument(
         "--features", default="raw", help="how features are scaled: raw, row or minmax"

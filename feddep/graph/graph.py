@@ -32,6 +32,8 @@ class Graph:
             shape (n,).
         num_classes: number of classes, also of those that no node of this (sub)graph has.
         client: owner of each node where the data say it, from 0; int64, shape (n,).
+        tested: the same nodes as models are tested on them, where they are trained on others: where
+            features or edges are noisy, or test nodes unseen (:mod:`feddep.graph.noise`).
     """
 
     indptr: np.ndarray
@@ -40,6 +42,7 @@ class Graph:
     labels: np.ndarray
     num_classes: int
     client: np.ndarray | None = None
+    tested: "Graph | None" = None
 
     @classmethod
     def from_edges(
@@ -146,7 +149,11 @@ class Graph:
             self.labels[nodes],
             self.num_classes,
         )
-        return graph if self.client is None else replace(graph, client=self.client[nodes])
+        return replace(
+            graph,
+            client=None if self.client is None else self.client[nodes],
+            tested=None if self.tested is None else self.tested.subgraph(nodes),
+        )
 
     def extended(self, adjacency: sp.csr_matrix) -> "Graph":
         """A graph of more nodes: the old ones come first, the new ones have no features, and the

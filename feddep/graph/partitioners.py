@@ -1,5 +1,5 @@
 """Every way to partition a graph among M clients: along communities, at random, with skewed labels,
-or by a balanced cut; or into clients that overlap.
+with few classes, or by a balanced cut; or into clients that overlap.
 """
 
 import random
@@ -18,7 +18,7 @@ REVISION = 1
 """Raised when the same options give another partition, by other means than python-louvain
 (:mod:`feddep.graph.partition`).
 """
-METHODS = ("louvain", "random", "dirichlet", "metis", "overlap", "given")
+METHODS = ("louvain", "random", "dirichlet", "shards", "metis", "overlap", "given")
 """The built-in methods."""
 ADDED: dict[str, Callable[[Graph, int, int], np.ndarray]] = {}
 """Methods of plugins: from the graph, the number of clients M and the seed of the run to the owner
@@ -42,6 +42,7 @@ def partition(
     delta: int = 20,
     engine: str | None = None,
     beta: float = 1.0,
+    shards: int = 2,
 ) -> Partition:
     """Partition a graph among ``clients`` clients.
 
@@ -51,13 +52,15 @@ def partition(
         seed: seed of the run; all draws come from its stream "partition".
         method: one of :func:`methods`.  ``louvain``:
             :func:`feddep.graph.partition.assign_communities`; ``random``: :func:`random_partition`;
-            ``dirichlet``: :func:`dirichlet_partition`; ``metis``: :func:`metis_partition`;
-            ``overlap``: :func:`overlapping_partition`; ``given``: :func:`given_partition`.
+            ``dirichlet``: :func:`dirichlet_partition`; ``shards``: :func:`shard_partition`;
+            ``metis``: :func:`metis_partition`; ``overlap``: :func:`overlapping_partition`;
+            ``given``: :func:`given_partition`.
         delta: of ``louvain``, see :func:`feddep.graph.partition.louvain`.
         engine: of ``louvain``: ``python-louvain``, or ``igraph`` (:func:`igraph_communities`),
             which is for large graphs; by default :func:`engine_for` the graph, with a notice where
             it is large.
         beta: of ``dirichlet``, see :func:`dirichlet_partition`.
+        shards: of ``shards``, see :func:`shard_partition`.
 
     Raises:
         PartitionError: if the graph has too few nodes for so many clients and these options, or is
@@ -91,6 +94,8 @@ def partition(
         return Partition(owner, clients, facts, copies)
     if method == "dirichlet":
         owner = dirichlet_partition(graph, clients, seed, beta)
+    elif method == "shards":
+        owner = shard_partition(graph, clients, seed, shards)
     else:
         divide = {"random": random_partition, "metis": metis_partition, **ADDED}[method]
         owner = np.asarray(divide(graph, clients, seed))
@@ -200,6 +205,38 @@ def dirichlet_partition(graph: Graph, clients: int, seed: int, beta: float) -> n
     owner = np.empty(graph.num_nodes, dtype=np.int64)
     for nodes, of_clients in zip(by_class, counts, strict=True):
         owner[draws.permutation(nodes)] = np.repeat(np.arange(clients), of_clients)
+    return owner
+
+
+def shard_partition(graph: Graph, clients: int, seed: int, shards: int) -> np.ndarray:
+    """Owners of few classes each (McMahan et al. 2017, Section 3, "pathological" division).
+
+    Nodes in the order of their classes, at random within one, are cut into M · k shards whose
+    numbers of nodes differ by at most one, and each client is dealt k of these at random.  Nodes
+    without a label are a class here.
+
+    Args:
+        graph: the graph, n nodes.
+        clients: number of clients M.
+        seed: seed of the run.
+        shards: number of shards a client, k.
+
+    Returns:
+        Owner of each node; int64, shape (n,).
+
+    Raises:
+        PartitionError: if there are fewer nodes than shards.
+    """
+    number, n = clients * shards, graph.num_nodes
+    if number > n:
+        raise PartitionError(
+            f"partition.shards is {shards}, which for {clients} clients means {number} shards of "
+            f"{n} nodes; each needs one"
+        )
+    draws = generator(seed, "partition")
+    order = np.lexsort((draws.random(n), graph.labels))
+    owner = np.empty(n, dtype=np.int64)
+    owner[order] = (draws.permutation(number) % clients)[np.arange(n) * number // n]
     return owner
 
 

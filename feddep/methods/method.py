@@ -154,6 +154,8 @@ class Method:
         mini_batch: whether it can train on sampled mini-batches.
         absence: whether clients may be absent from rounds, as the setting's `participation` and
             `lost_updates` may ask for; a method without rounds of messages does not read them.
+        tested_apart: whether it can be tested on another graph than it is trained on, as where
+            features or edges are noisy, or test nodes unseen (:mod:`feddep.graph.noise`).
         sampled: the encoders that it can train on these, where it is not all of ``encoders``.
         check: raises a :class:`ConfigError` where its parameters do not go with the encoder.
         evaluation: who is judged unless the setting says that owners are: ``global``, or, for a
@@ -182,6 +184,7 @@ class Method:
     full_batch: bool = False
     mini_batch: bool = True
     absence: bool = False
+    tested_apart: bool = False
     sampled: tuple[str, ...] | None = None
     check: Callable[[Any, str], None] = lambda parameters, encoder: None
     evaluation: Evaluation = "global"
@@ -238,19 +241,33 @@ class Method:
                 "overlap) have none"
             )
 
+    def check_tested_apart(self) -> None:
+        """Make sure that it can be tested on another graph than it is trained on.
+
+        Raises:
+            ConfigError: if it cannot.
+        """
+        if not self.tested_apart:
+            raise ConfigError(
+                f"{self.name} is tested on the graph that it is trained on; noise of features or "
+                "topology (key datasets) and unseen test nodes (key split) need two"
+            )
+
     def run(self, task: "Task", parameters: Parameters) -> "RunResult":
         """Compute the steps that are not at hand, train the classifier, and add up what crossed the
         boundary.
 
         Raises:
-            ConfigError: if it cannot train with the setting or on clients that overlap, or returns
-                something else than a history of all rounds.
+            ConfigError: if it cannot train with the setting, on clients that overlap or on another
+                graph than it is tested on, or returns something else than a history of all rounds.
             DivergenceError: if training diverges; the sentence says in which round, and what to
                 lower.
         """
         self.check_setting(task.setting.model_dump(), parameters)
         if task.partition is not None and not task.partition.is_disjoint:
             self.check_overlap()
+        if task.graph.tested is not None:
+            self.check_tested_apart()
         from feddep.federation.communication import merged
         from feddep.training.divergence import divergence_named
 

@@ -90,6 +90,7 @@ class Evaluator:
         labels: the class of each node, shape (n,).
         embeddings: for embedding-fused classifiers, mended embeddings z̄ of the nodes, shape (n,
             d_z); none where they are zero.
+        tested: applies models to the nodes as they are tested; none where that is this graph.
     """
 
     def __init__(
@@ -107,6 +108,7 @@ class Evaluator:
         self.adjacency = SparseMatrix.from_scipy(aggregation(graph), device)
         self.labels = torch.from_numpy(graph.labels).to(device)
         self.embeddings = None if embeddings is None else embeddings.to(device)
+        self.tested = None if graph.tested is None else Evaluator(graph.tested, device, aggregation)
 
     def apply(self, model: Any, generator: torch.Generator | None = None) -> Tensor:
         """Logits of all nodes, shape (n, C), with their gradients; ``generator`` is the source of
@@ -128,13 +130,13 @@ class Evaluator:
         self, model: Any, split: Split, metric: Metric = "accuracy"
     ) -> tuple[CorrectCount, CorrectCount, ClassCounts]:
         """How well validation and test nodes are classified (:func:`score`), and the latter by
-        class; the model is applied once.
+        class, on the graph as it is tested; the model is applied once.
 
         Raises:
             DivergenceError: if the logits of any of them are not finite numbers, so that none is
                 the largest.
         """
-        counting = Counting(self, model, split, metric)
+        counting = Counting(self.tested or self, model, split, metric)
         return ask(counting) if waiting_allowed() else counting.alone()
 
 

@@ -48,12 +48,13 @@ def test_defaults_are_filled_in_and_the_input_is_left_alone():
     config = validate(raw)
     assert raw == MINIMAL
     assert list(config) == sorted(Configuration.model_fields)
-    assert config["split"] == {"method": "random", "train": 0.6, "val": 0.2}
+    assert config["split"] == {"method": "random", "train": 0.6, "val": 0.2, "unseen": False}
     assert config["partition"] == {
         "method": "louvain",
         "delta": 20,
         "engine": None,
         "beta": 1.0,
+        "shards": 2,
     }
     assert config["records"] == {"directory": "results/runs", "use": True}
     assert config["datasets"]["tiny"]["synthetic"]["nodes"] == 240
@@ -214,6 +215,9 @@ MISTAKES: list[tuple[str, Any]] = [
         ("settings.quick.dropout", 1.0),
         ("datasets.tiny.synthetic.signal", 1.5),
         ("datasets.tiny.labelled", 0),
+        ("datasets.tiny.noise", "noise"),
+        ("datasets.tiny.noise_level", 1.1),
+        ("datasets.tiny.noisy_clients", 0),
     ),
     *(
         ("settings.quick", None),

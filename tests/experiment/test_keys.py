@@ -15,7 +15,7 @@ from feddep.datasets import own_files, synthetic
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment import keys, plan
 from feddep.experiment.plan import Run, one_run
-from feddep.graph import partition, partitioners, scaling, split
+from feddep.graph import noise, partition, partitioners, scaling, split
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
@@ -112,7 +112,11 @@ EVERY_KEY: list[tuple[str, Any, set[str]]] = [
     ("margin.accuracy", 0.02, set()),
     ("datasets.cora.features", "row", RUNS - TINY),
     ("datasets.cora.labelled", 0.5, RUNS - TINY),
+    ("datasets.cora.noise", "label_noise", RUNS - TINY),
+    ("datasets.cora.noise_level", 0.3, RUNS - TINY),
+    ("datasets.cora.noisy_clients", 0.5, RUNS - TINY),
     ("datasets.cora.split", {"train": 0.3}, SPLITS - TINY),
+    ("datasets.cora.split", {"unseen": True}, SPLITS - TINY),
     ("datasets.cora.split", {"method": "class_balanced"}, SPLITS - TINY),
     ("datasets.cora.partition", {"method": "random"}, DIVIDED - TINY),
     ("datasets.cora.partition", {"delta": 10}, DIVIDED - TINY),
@@ -182,14 +186,15 @@ def test_options_of_a_partition_that_its_method_does_not_read_are_in_no_key():
         return run.partition_key, run.key
 
     before = BEFORE["partition"], BEFORE["fedavg"]
-    for same in ("", ",beta=3", ",engine=python-louvain", ",delta=20"):
+    for same in ("", ",beta=3", ",shards=3", ",engine=python-louvain", ",delta=20"):
         assert of_cora(f"louvain{same}") == before
     assert of_cora("random,delta=3,engine=igraph,beta=3") == of_cora("random")
     others = ["metis", "overlap", "random", "dirichlet", "dirichlet,beta=0.5"]
+    others += ["shards", "shards,shards=3"]
     found = [
         of_cora(name) for name in ("louvain", *others, "louvain,engine=igraph", "louvain,delta=3")
     ]
-    assert [len({each[kind] for each in found}) for kind in (0, 1)] == [8, 8]
+    assert [len({each[kind] for each in found}) for kind in (0, 1)] == [10, 10]
 
 
 @pytest.mark.parametrize(
@@ -201,6 +206,7 @@ def test_options_of_a_partition_that_its_method_does_not_read_are_in_no_key():
         (partition, DIVIDED),
         (partitioners, DIVIDED),
         (synthetic, TINY),
+        (noise, set()),
     ],
 )
 def test_raising_a_revision_changes_the_keys_of_what_depends_on_it(
@@ -208,6 +214,13 @@ def test_raising_a_revision_changes_the_keys_of_what_depends_on_it(
 ):
     monkeypatch.setattr(module, "REVISION", module.REVISION + 1)
     assert moved() == depending
+
+
+def test_the_revision_of_noise_is_in_the_keys_of_noisy_runs(monkeypatch: pytest.MonkeyPatch):
+    noisy = altered("datasets.cora.noise", "label_noise"), altered("split.unseen", True)
+    before = [all_keys(config)["feddep"] for config in noisy]
+    monkeypatch.setattr(noise, "REVISION", noise.REVISION + 1)
+    assert all(all_keys(c)["feddep"] != key for c, key in zip(noisy, before, strict=True))
 
 
 def changed_methods(monkeypatch: pytest.MonkeyPatch, **changes: Method) -> None:

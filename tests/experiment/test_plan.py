@@ -160,6 +160,29 @@ def test_clients_that_overlap_are_five_a_part_and_have_no_edges_between_them() -
             planned([5], method)
 
 
+def test_noise_is_at_clients_of_methods_that_can_be_tested_apart() -> None:
+    def planned(method: str, **options: Any) -> list[Run]:
+        raw = {
+            **RAW,
+            "datasets": {"cora": options},
+            **{"clients": [5], "seeds": [0]},
+            "tables": [{"setting": "quick", "methods": [method]}],
+        }
+        return plan.all_runs(validate(raw))
+
+    assert [run.clients for run in planned("global")] == [None]
+    assert [run.clients for run in planned("global", noise="label_noise")] == [5]
+    (run,) = planned("fedavg", split={"unseen": True}, noise="topology_noise", noise_level=0.3)
+    assert run.specification["split"] == {"train": 0.6, "val": 0.2, "test": 0.2, "unseen": True}
+    assert run.specification["dataset"]["noise_level"] == 0.3
+    assert planned("feddep", noise="label_sparsity")
+    for options in ({"noise": "feature_noise"}, {"split": {"unseen": True}}):
+        with pytest.raises(ConfigError, match="feddep "):
+            planned("feddep", **options)
+    with pytest.raises(ConfigError, match="overlap"):
+        planned("fedavg", partition={"method": "overlap"}, noise="label_noise")
+
+
 NAMES: dict[str, list[Any]] = {
     "settings": ["quick", "slow"],
     "datasets": ["cora", "tiny"],

@@ -56,10 +56,15 @@ def test_every_node_has_one_owner_and_every_client_a_node(
         "louvain": 600 // clients + 20,
         "random": -(-600 // clients),
         "dirichlet": 600,
+        "shards": 600 // clients + 2,
         "metis": 1.03 * 600 / clients + 1,
     }
     assert sizes.max() <= most[way["method"]]
-    assert sizes.min() >= {"random": 600 // clients, "dirichlet": 10}.get(way["method"], 1)
+    assert sizes.min() >= {
+        "random": 600 // clients,
+        "dirichlet": 10,
+        "shards": 600 // clients - 2,
+    }.get(way["method"], 1)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=named)
@@ -73,6 +78,7 @@ def test_the_partition_of_this_revision(way: dict[str, str]):
             "louvain": "83c217b42f55",
             "random": "60c483f97c2b",
             "dirichlet": "44e2a3800e46",
+            "shards": "648172d742b0",
             "metis": "6d3543a1808e",
             "louvain-igraph": "69730225c555",
         }
@@ -148,6 +154,22 @@ def test_too_few_or_too_many_clients(graph: Graph, way: dict[str, str], clients:
 
 def test_a_client_of_a_dirichlet_partition_may_have_ten_nodes(graph: Graph):
     assert np.bincount(partition(graph, 12, 21, "dirichlet").client).min() == 10
+
+
+@pytest.mark.parametrize(("clients", "shards"), [(2, 2), (10, 2), (6, 3), (60, 10)])
+def test_a_client_has_the_classes_of_its_shards(graph: Graph, clients: int, shards: int):
+    """A shard of n / (M k) nodes, which is no larger than a class, is of one or two classes."""
+    found = [partition(graph, clients, seed, "shards", shards=shards) for seed in range(200)]
+    held = np.array([shares(graph, each) > 0 for each in found])
+    assert held.sum(axis=(1, 2)).max() <= clients * shards + 3  # three shards are of two classes
+    places = held.sum(axis=0)
+    assert abs(places - places.mean(axis=0)).max() < 4.5 * np.sqrt(200) / 2
+
+
+def test_more_shards_than_nodes(graph: Graph):
+    assert len(partition(graph, 60, 0, "shards", shards=10).client) == 600
+    with pytest.raises(PartitionError):
+        partition(graph, 60, 0, "shards", shards=11)
 
 
 def test_shares_too_skewed_for_so_many_clients(graph: Graph):

@@ -20,6 +20,7 @@ METHODS = (
         encoders=ANY_ENCODER,
         full_batch=True,
         absence=True,
+        tested_apart=True,
         look=("#777777", 0),
     ),
     Method(
@@ -30,6 +31,7 @@ METHODS = (
         encoders=ANY_ENCODER,
         full_batch=True,
         absence=True,
+        tested_apart=True,
         look=("#777777", 3),
     ),
     Method(
@@ -40,6 +42,7 @@ METHODS = (
         encoders=ANY_ENCODER,
         full_batch=True,
         absence=True,
+        tested_apart=True,
         look=("#000000", 0),
     ),
 )

@@ -179,6 +179,7 @@ METHODS = (
         assumes=(CLASS_SHARES,),
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
+        tested_apart=True,
         revision=2,
         search={
             "global_learning_rate": log(0.0001, 0.1),
@@ -196,6 +197,7 @@ METHODS = (
         encoders=("gcn", "gat"),
         full_batch=True,
         absence=True,
+        tested_apart=True,
         mini_batch=False,
         search={
             "contrast_weight": log(0.01, 10),
@@ -234,6 +236,7 @@ METHODS = (
         encoders=BUILT_IN_ENCODERS,
         full_batch=True,
         mini_batch=False,
+        tested_apart=True,
         search={
             "repository_weight": log(0.05, 50),
             "alignment_weight": log(0.01, 10),

@@ -103,7 +103,7 @@ class FedALAParameters(Parameters):
 
 
 _FOLDER = "feddep.methods.personalised"
-_Method = partial(Method, full_batch=True, absence=True)
+_Method = partial(Method, full_batch=True, absence=True, tested_apart=True)
 _Personal = partial(_Method, evaluation="local_after")
 
 GROUP = "Personalised"
@@ -205,6 +205,7 @@ METHODS = (
         f"{_FOLDER}.fedstar:run",
         encoders=("gcn",),
         mini_batch=False,
+        tested_apart=False,
         evaluation="local_before",
         look=("#332288", 6),
     ),
@@ -215,6 +216,7 @@ METHODS = (
         f"{_FOLDER}.fedstar:run_local",
         encoders=("gcn",),
         mini_batch=False,
+        tested_apart=False,
         look=("#777777", 6),
     ),
 )
