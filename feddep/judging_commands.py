@@ -58,17 +58,18 @@ def judge_files(given: argparse.Namespace) -> None:
     beside = {file: recorded[file.stem] for file in files}
     if given.seeds:
         beside = {file: _on_seeds(planned, given.seeds) for file, planned in beside.items()}
-    trainer, planned = Trainer(config, given.work), list(itertools.chain(*beside.values()))
-    scored = pd.concat([judge.score_seeds(file, beside[file], trainer) for file in files])
-    if absent := runs.missing(config, planned):
-        seconds, _ = runs.estimate(config, absent)
-        print(f"{len(absent)} runs of recorded methods are trained: {seconds / 60:.0f} minutes")
-        leaderboard.train(config, planned, given.work)
-    found = load.assemble(config, given.study, planned, runs.load(config, planned))
     with judge.named(given.name, given.uses):
-        tables = judge.compare(found, given.name, scored)
-        contents = output.contents(found, tables, scored, files, given.uses)
-        write(given.output, contents)
+        trainer, planned = Trainer(config, given.work), list(itertools.chain(*beside.values()))
+        scored = pd.concat([judge.score_seeds(file, beside[file], trainer) for file in files])
+        if absent := runs.missing(config, planned):
+            seconds, _ = runs.estimate(config, absent)
+            print(f"{len(absent)} runs of recorded methods are trained: {seconds / 60:.0f} minutes")
+            planned = leaderboard.train(config, planned, given.work)
+        found = load.assemble(config, given.study, planned, runs.load(config, planned))
+        contents = output.contents(
+            found, judge.compare(found, given.name, scored), scored, files, given.uses
+        )
+    write(given.output, contents)
     for file in files:
         (given.output / file.name).write_bytes(file.read_bytes())
     print(contents["page.md"])

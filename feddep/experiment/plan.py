@@ -317,6 +317,11 @@ def _trials(config: Config, study: str) -> Cells:
             )
         cell = Cell(graph, method, how)
         found[cell] = [dataclasses.replace(run, trial=True) for run in planned]
+    if not found:
+        raise ConfigError(
+            f"studies.{study}.search has no trials: {', '.join(given['methods'])} use edges "
+            "between clients, and there are none where each has a graph of its own"
+        )
     return found
 
 
