@@ -14,7 +14,7 @@ from feddep import api, leaderboard
 from feddep.config import loading
 from feddep.config.loading import Config
 from feddep.datasets.public_graphs import REGISTRY
-from feddep.experiment import runs
+from feddep.experiment import plan, runs
 from feddep.experiment.plan import Run
 from feddep.experiment.verification import Trainer
 from feddep.judging import divisions, judge, output, rows
@@ -27,7 +27,7 @@ def export(given: argparse.Namespace) -> None:
     """Run ``feddep export``."""
     chosen = divisions.seeds(given.seeds) if given.seeds else []
     every = given.graph == "all"
-    recorded = judge.runs_by_graph(_config(given), given.study) if every or not chosen else {}
+    recorded = plan.compared_runs(_config(given), given.study) if every or not chosen else {}
     for graph in recorded if every else [given.graph]:
         name = graph if graph in REGISTRY else Path(graph).stem
         if not chosen and name not in recorded:
@@ -49,7 +49,7 @@ def judge_files(given: argparse.Namespace) -> None:
     if not given.predictions.exists():
         raise DataError(f"{given.predictions} is missing; api.save_predictions writes it")
     config = _config(given)
-    recorded = judge.runs_by_graph(config, given.study)
+    recorded = plan.compared_runs(config, given.study)
     if unknown := {file.stem for file in files} - {*recorded}:
         raise ConfigError(
             f"{min(unknown)}.npz is named after no graph of studies.{given.study}; "

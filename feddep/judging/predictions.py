@@ -54,9 +54,12 @@ def read(file: Path) -> Arrays:
         raise DataError(f"{file} is no file of predictions: {one_line(str(error))}") from None
 
 
-def sha256(file: Path) -> str:
-    """The SHA-256 of a file."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+def identity(file: Path) -> dict[str, str]:
+    """What a row says of a file (:data:`feddep.judging.rows.File`). Errors are those of
+    :func:`read`.
+    """
+    graph, content = str(read(file)["graph"]), file.read_bytes()
+    return {"path": file.name, "sha256": hashlib.sha256(content).hexdigest(), "graph": graph}
 
 
 def _arrays(content: bytes) -> Arrays:

@@ -21,7 +21,7 @@ from small_board import METHODS, SEEDS, Board, right
 
 def scored(board: Board, folder: Path, share: float) -> pd.DataFrame:
     file = board.predict(folder, right(share))
-    return judge.score_seeds(file, judge.runs_by_graph(board.config, "mine")["mini"], board.trainer)
+    return judge.score_seeds(file, board.runs, board.trainer)
 
 
 def test_scores_are_shares_of_right_nodes(board: Board, tmp_path: Path):
@@ -39,11 +39,10 @@ def test_scores_are_shares_of_right_nodes(board: Board, tmp_path: Path):
 
 
 def test_gains_are_paired_with_recorded_runs(board: Board, tmp_path: Path):
-    planned = judge.runs_by_graph(board.config, "mine")["mini"]
-    recorded = runs.load(board.config, planned)
+    recorded = runs.load(board.config, board.runs)
     own = scored(board, tmp_path, 0.9)
     with judge.named("FedX", []):
-        study = load.assemble(board.config, "mine", planned, recorded)
+        study = load.assemble(board.config, "mine", board.runs, recorded)
         found = judge.compare(study, "FedX", own)
     (row,) = found["table"].to_dict("records")
     of = load.tidy(recorded).pivot(index="seed", columns="method", values="test")
