@@ -131,7 +131,20 @@ def save(
     predicted: Mapping[int, Any],
     scores: Mapping[int, Any] | None = None,
 ) -> None:
-    """Write predictions for the divisions in a folder (:func:`feddep.api.save_predictions`)."""
+    """Write predictions of other code for ``feddep judge``.
+
+    Args:
+        target: the file, named after its graph, such as ``predictions/cora.npz``.
+        divisions: the folder of the graph that ``feddep export`` wrote.
+        predicted: for each seed the class of each node in the order of the graph; integers, shape
+            (n,); validation and test nodes need one, others may have −1.
+        scores: where a study ranks nodes of two classes, for each seed the larger, the more
+            probable is class 1; shape (n,).
+
+    Raises:
+        DataError: if a division is missing, or predictions are of another shape or type or lack a
+            node.
+    """
     seeds, target = sorted(predicted), Path(target)
     files = [Path(divisions, f"{seed}.npz") for seed in seeds]
     if not files or not all(file.is_file() for file in files):
