@@ -42,7 +42,7 @@ from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split, draw
-from feddep.judging import predictions
+from feddep.judging.predictions import save as save_predictions
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
 from feddep.training.config import PROTOCOLS, TrainingConfig
@@ -608,34 +608,10 @@ def _claim(output: Path, asked: Mapping[str, Any], device: str, threads: int) ->
 
 def _plain(value: Any) -> Any:
     """An argument that JSON does not have: a number of NumPy or PyTorch, or a digest of nodes."""
-    if isinstance(value, Partition):
-        return keys.digest({"client": value.client.tolist(), "node": value.node.tolist()})
-    if isinstance(value, Split):
-        return keys.digest({name: np.asarray(of).tolist() for name, of in vars(value).items()})
+    if isinstance(value, Partition | Split):
+        arrays = {name: of for name, of in vars(value).items() if name != "facts"}
+        return keys.digest({name: np.asarray(of).tolist() for name, of in arrays.items()})
     return value.item()
-
-
-def save_predictions(
-    target: str | Path,
-    divisions: str | Path,
-    predicted: Mapping[int, Any],
-    scores: Mapping[int, Any] | None = None,
-) -> None:
-    """Write predictions of other code for ``feddep judge``.
-
-    Args:
-        target: the file, named after its graph, such as ``predictions/cora.npz``.
-        divisions: the folder of the graph that ``feddep export`` wrote.
-        predicted: for each seed the class of each node in the order of the graph; integers, shape
-            (n,); validation and test nodes need one, others may have −1.
-        scores: where a study ranks nodes of two classes, for each seed the larger, the more
-            probable is class 1; shape (n,).
-
-    Raises:
-        DataError: if a division is missing, or predictions are of another shape or type or lack a
-            node.
-    """
-    predictions.save(target, divisions, predicted, scores)
 
 
 def named(methods: Sequence[str]) -> list[str]:

@@ -290,6 +290,16 @@ def _add_published(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_recorded(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a command about a study of tuned methods."""
+    parser.add_argument(
+        "--study",
+        default="field_tuned",
+        help="a study of kind tuned (default: field_tuned, the leaderboard)",
+    )
+    _add_published(parser)
+
+
 def _add_rank(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "method",
@@ -297,18 +307,13 @@ def _add_rank(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--graph", default="cora", help="a dataset of the study (default: cora)")
     parser.add_argument(
-        "--study",
-        default="field_tuned",
-        help="a study of kind tuned (default: field_tuned, the leaderboard)",
-    )
-    parser.add_argument(
         "--parameter",
         action="append",
         default=[],
         metavar="KEY=VALUE",
         help="a parameter of the method; repeatable",
     )
-    _add_published(parser)
+    _add_recorded(parser)
 
 
 def _rank(given: argparse.Namespace) -> None:
@@ -327,15 +332,6 @@ def _rank(given: argparse.Namespace) -> None:
 
 
 # --- export, judge, submit ---
-
-
-def _add_recorded(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--study",
-        default="field_tuned",
-        help="a study of kind tuned (default: field_tuned, the leaderboard)",
-    )
-    _add_published(parser)
 
 
 def _add_export(parser: argparse.ArgumentParser) -> None:

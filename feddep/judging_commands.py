@@ -14,7 +14,7 @@ from feddep import api, leaderboard
 from feddep.config import loading
 from feddep.config.loading import Config
 from feddep.datasets.public_graphs import REGISTRY
-from feddep.experiment import runs
+from feddep.experiment import plan, runs
 from feddep.experiment.plan import Run
 from feddep.experiment.verification import Trainer
 from feddep.judging import divisions, judge, output, rows
@@ -27,7 +27,7 @@ def export(given: argparse.Namespace) -> None:
     """Run ``feddep export``."""
     chosen = divisions.seeds(given.seeds) if given.seeds else []
     every = given.graph == "all"
-    recorded = judge.runs_by_graph(_config(given), given.study) if every or not chosen else {}
+    recorded = plan.compared_runs(_config(given), given.study) if every or not chosen else {}
     for graph in recorded if every else [given.graph]:
         name = graph if graph in REGISTRY else Path(graph).stem
         if not chosen and name not in recorded:
@@ -49,7 +49,7 @@ def judge_files(given: argparse.Namespace) -> None:
     if not given.predictions.exists():
         raise DataError(f"{given.predictions} is missing; api.save_predictions writes it")
     config = _config(given)
-    recorded = judge.runs_by_graph(config, given.study)
+    recorded = plan.compared_runs(config, given.study)
     if unknown := {file.stem for file in files} - {*recorded}:
         raise ConfigError(
             f"{min(unknown)}.npz is named after no graph of studies.{given.study}; "
@@ -58,17 +58,18 @@ def judge_files(given: argparse.Namespace) -> None:
     beside = {file: recorded[file.stem] for file in files}
     if given.seeds:
         beside = {file: _on_seeds(planned, given.seeds) for file, planned in beside.items()}
-    trainer, planned = Trainer(config, given.work), list(itertools.chain(*beside.values()))
-    scored = pd.concat([judge.score_seeds(file, beside[file], trainer) for file in files])
-    if absent := runs.missing(config, planned):
-        seconds, _ = runs.estimate(config, absent)
-        print(f"{len(absent)} runs of recorded methods are trained: {seconds / 60:.0f} minutes")
-        leaderboard.train(config, planned, given.work)
-    found = load.assemble(config, given.study, planned, runs.load(config, planned))
     with judge.named(given.name, given.uses):
-        tables = judge.compare(found, given.name, scored)
-        contents = output.contents(found, tables, scored, files, given.uses)
-        write(given.output, contents)
+        trainer, planned = Trainer(config, given.work), list(itertools.chain(*beside.values()))
+        scored = pd.concat([judge.score_seeds(file, beside[file], trainer) for file in files])
+        if absent := runs.missing(config, planned):
+            seconds, _ = runs.estimate(config, absent)
+            print(f"{len(absent)} runs of recorded methods are trained: {seconds / 60:.0f} minutes")
+            planned = leaderboard.train(config, planned, given.work)
+        found = load.assemble(config, given.study, planned, runs.load(config, planned))
+        contents = output.contents(
+            found, judge.compare(found, given.name, scored), scored, files, given.uses
+        )
+    write(given.output, contents)
     for file in files:
         (given.output / file.name).write_bytes(file.read_bytes())
     print(contents["page.md"])

@@ -55,18 +55,12 @@ def ranked(
             every trial diverged.
         DivergenceError: if what a search chose diverges.
     """
-    kinds = "tuned", "searched"
-    if config["studies"].get(study, {}).get("kind") not in kinds:
-        names = [name for name, each in config["studies"].items() if each["kind"] in kinds]
-        raise ConfigError(
-            f"studies.{study} is no study of tuned methods; there are {', '.join(names)}"
-        )
+    recorded = plan.compared_runs(config, study)
+    if dataset not in recorded:
+        known = nearest(dataset, recorded)
+        raise ConfigError(f"{dataset} is no dataset of studies.{study}; {known}")
     given: dict[str, Any] = config["studies"][study]
-    planned = plan.study_runs(config, study)
-    names = list(dict.fromkeys(run.dataset.name for run in planned))
-    if dataset not in names:
-        raise ConfigError(f"{dataset} is no dataset of studies.{study}; {nearest(dataset, names)}")
-    planned = [run for run in planned if run.dataset.name == dataset]
+    planned = [run for run in plan.study_runs(config, study) if run.dataset.name == dataset]
     entry = entries.one(config, "methods", method, planned[0].dataset)
     if any(run.method.name == entry.name for run in planned):
         raise ConfigError(f"{entry.name} is in studies.{study} already")
@@ -77,8 +71,7 @@ def ranked(
         own, chosen = search(Config({**config, "studies": changed}), study, folder)
     else:
         own, chosen = _as_baseline(config, planned, entry, given["search_seeds"], folder)
-    final = plan.final_runs(config, study)[plan.HERE]
-    final = [run for run in final if run.dataset.name == dataset] + own
+    final = recorded[dataset] + own
     found = load.assemble(config, study, final, runs.load(config, final))
     table = tuned.compared(found, found.runs)
     table = table.sort_values("mean", ascending=False, kind="stable")

@@ -43,6 +43,7 @@ class Board:
         }
         (folder / "config.yaml").write_text(yaml.safe_dump(raw))
         leaderboard.train(self.config, plan.study_runs(self.config, "mine"), folder)
+        self.runs = plan.compared_runs(self.config, "mine")["mini"]
         self.export("0..2", self.divisions.parent)
 
     @property

@@ -198,6 +198,24 @@ def final_runs(config: Config, study: str) -> dict[str, list[Run]]:
     return found
 
 
+def compared_runs(config: Config, study: str) -> dict[str, list[Run]]:
+    """Of a study of tuned methods the runs that its table compares on each dataset, by name.
+
+    Raises:
+        ConfigError: if there is no such study.
+    """
+    kinds = {name: each["kind"] for name, each in config["studies"].items()}
+    known = [name for name, kind in kinds.items() if kind in ("tuned", "searched")]
+    if study not in known:
+        raise ConfigError(
+            f"studies.{study} is no study of tuned methods; there are {', '.join(known)}"
+        )
+    found: dict[str, list[Run]] = {}
+    for run in final_runs(config, study)[HERE]:
+        found.setdefault(run.dataset.name, []).append(run)
+    return found
+
+
 def choices(config: Config, study: str) -> pd.DataFrame:
     """What a search chose: a row a dataset, method and configuration.
 
@@ -319,6 +337,11 @@ def _trials(config: Config, study: str) -> Cells:
             )
         cell = Cell(graph, method, how)
         found[cell] = [dataclasses.replace(run, trial=True) for run in planned]
+    if not found:
+        raise ConfigError(
+            f"studies.{study}.search has no trials: {', '.join(given['methods'])} use edges "
+            "between clients, and there are none where each has a graph of its own"
+        )
     return found
 
 

@@ -13,8 +13,6 @@ import pandas as pd
 import torch
 
 from feddep.config import variants
-from feddep.config.loading import Config
-from feddep.experiment import plan
 from feddep.experiment.plan import Run
 from feddep.experiment.verification import Trainer
 from feddep.judging import predictions
@@ -31,20 +29,6 @@ from feddep.utils.parameters import Parameters
 
 USES = {"cross_client_edges": CROSS_CLIENT_EDGES, "whole_graph": "whole graph in one place"}
 """What a method may use beyond FedAvg, and what a method of this package then assumes."""
-
-
-def runs_by_graph(config: Config, study: str) -> dict[str, list[Run]]:
-    """The runs of a tuned study on the seeds of its table, by dataset.
-
-    Raises:
-        ConfigError: if there is no such study.
-    """
-    given = config["studies"].get(study, {})
-    if given.get("kind") not in ("tuned", "searched"):
-        raise ConfigError(f"studies.{study} is no study of tuned methods")
-    planned = plan.final_runs(config, study)[plan.HERE]
-    names = dict.fromkeys(run.dataset.name for run in planned)
-    return {name: [run for run in planned if run.dataset.name == name] for name in names}
 
 
 def one_a_seed(planned: Sequence[Run]) -> dict[int, Run]:

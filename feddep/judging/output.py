@@ -110,13 +110,6 @@ def _row(
         "protocol": {"study": study, "revision": judging.REVISION},
         "feddep": __version__,
         "search": {"trials": 0, "seeds": [], "chosen": {}},
-        "files": {
-            file.stem: {
-                "path": file.name,
-                "sha256": predictions.sha256(file),
-                "graph": str(predictions.read(file)["graph"]),
-            }
-            for file in files
-        },
+        "files": {file.stem: predictions.identity(file) for file in files},
         "claims": means.to_dict("index"),
     }

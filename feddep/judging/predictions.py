@@ -54,9 +54,12 @@ def read(file: Path) -> Arrays:
         raise DataError(f"{file} is no file of predictions: {one_line(str(error))}") from None
 
 
-def sha256(file: Path) -> str:
-    """The SHA-256 of a file."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+def identity(file: Path) -> dict[str, str]:
+    """What a row says of a file (:data:`feddep.judging.rows.File`). Errors are those of
+    :func:`read`.
+    """
+    graph, content = str(read(file)["graph"]), file.read_bytes()
+    return {"path": file.name, "sha256": hashlib.sha256(content).hexdigest(), "graph": graph}
 
 
 def _arrays(content: bytes) -> Arrays:
@@ -128,7 +131,20 @@ def save(
     predicted: Mapping[int, Any],
     scores: Mapping[int, Any] | None = None,
 ) -> None:
-    """Write predictions for the divisions in a folder (:func:`feddep.api.save_predictions`)."""
+    """Write predictions of other code for ``feddep judge``.
+
+    Args:
+        target: the file, named after its graph, such as ``predictions/cora.npz``.
+        divisions: the folder of the graph that ``feddep export`` wrote.
+        predicted: for each seed the class of each node in the order of the graph; integers, shape
+            (n,); validation and test nodes need one, others may have −1.
+        scores: where a study ranks nodes of two classes, for each seed the larger, the more
+            probable is class 1; shape (n,).
+
+    Raises:
+        DataError: if a division is missing, or predictions are of another shape or type or lack a
+            node.
+    """
     seeds, target = sorted(predicted), Path(target)
     files = [Path(divisions, f"{seed}.npz") for seed in seeds]
     if not files or not all(file.is_file() for file in files):

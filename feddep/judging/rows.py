@@ -21,7 +21,7 @@ from feddep import judging
 from feddep.config import entries, loading
 from feddep.config.loading import Config
 from feddep.config.sentences import show
-from feddep.experiment import runs
+from feddep.experiment import plan, runs
 from feddep.experiment.verification import Trainer
 from feddep.judging import judge, predictions
 from feddep.methods import plugins
@@ -122,7 +122,7 @@ def grades(config: Config, folder: Path, trainer: Trainer) -> dict[str, str]:
         )
     if row.protocol["revision"] != judging.REVISION:
         raise DataError(f"{folder}: protocol.revision is not {judging.REVISION}, which is judged")
-    planned = judge.runs_by_graph(config, row.protocol["study"])
+    planned = plan.compared_runs(config, row.protocol["study"])
     if unknown := ({*row.claims} - {*planned}) | ({*row.files} - {*row.claims}):
         raise ConfigError(
             f"{folder}: {min(unknown)} is none of the graphs {', '.join(planned)}, or has no claim"
@@ -131,8 +131,7 @@ def grades(config: Config, folder: Path, trainer: Trainer) -> dict[str, str]:
     for graph, given in row.files.items():
         file = folder / given["path"]
         scored = judge.score_seeds(file, planned[graph], trainer)
-        known = {"sha256": predictions.sha256(file), "graph": str(predictions.read(file)["graph"])}
-        if {"path": file.name, **known} != given:
+        if (known := predictions.identity(file)) != given:
             raise DataError(f"{file} has {known}, other than {ROW} says")
         means = scored[["test", "validation"]].mean().round(6).to_dict()
         if any(abs(means[part] - claimed) > TOLERANCE for part, claimed in claims[graph].items()):
@@ -174,7 +173,7 @@ def retrain(config: Config, folder: Path, trainer: Trainer) -> Iterator[str]:
     if row.plugin is None:
         raise ConfigError(f"{folder} has no plugin, which would be trained")
     plugins.use([str(folder / row.plugin)])
-    planned = judge.runs_by_graph(config, row.protocol["study"])
+    planned = plan.compared_runs(config, row.protocol["study"])
     every = [run for graph in row.files for run in judge.one_a_seed(planned[graph]).values()]
     for run in random.sample(every, -(-len(every) // 10)):
         graph = run.dataset.name

@@ -7,6 +7,7 @@ they are evaluated.  Between their layers are ReLU and dropout.
 import itertools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,16 @@ class Layer(Convolution, ABC):
             neighbours: those of the drawn neighbours, shape (B, P, f).
             table: tells degrees.
         """
+
+
+def rows_of_trees(trees: SampledTrees, mapped: Callable[[np.ndarray], Tensor]) -> Tensor:
+    """A row of numbers for each place in the trees, of shape (B, nodes of a tree, ·), where
+    ``mapped`` computes those of nodes, shape (n, ·), each of which it is asked for once.
+    """
+    nodes, index_of = np.unique(trees.nodes, return_inverse=True)
+    rows = mapped(nodes)
+    index = torch.from_numpy(index_of.reshape(trees.nodes.shape)).to(rows.device)
+    return embedding(index, rows)
 
 
 def neighbourhood_sum(
@@ -195,10 +206,7 @@ class LayeredEncoder(LayeredClassifier):
         """Logits of the roots of B sampled trees of L hops, shape (B, C); the arguments are those
         of GraphSAGE.
         """
-        nodes, index_of = np.unique(trees.nodes, return_inverse=True)
-        mapped = table.own(nodes) @ self.layers[0].weight
-        index = torch.from_numpy(index_of.reshape(trees.nodes.shape)).to(mapped.device)
-        hidden = embedding(index, mapped)
+        hidden = rows_of_trees(trees, lambda nodes: table.own(nodes) @ self.layers[0].weight)
         for k, layer in enumerate(self.layers):
             if k:
                 hidden = (

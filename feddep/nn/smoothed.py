@@ -8,16 +8,14 @@ import itertools
 from abc import abstractmethod
 from typing import Any
 
-import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding
 
 from feddep.graph.graph import Graph, normalised_adjacency
 from feddep.graph.sampling import SampledTrees
 from feddep.nn.dropout import drop
-from feddep.nn.encoders import GCNLayer, NodeLayer, neighbourhood_sum
+from feddep.nn.encoders import GCNLayer, NodeLayer, neighbourhood_sum, rows_of_trees
 from feddep.nn.layered import LayeredClassifier
 from feddep.nn.linear import draw_uniform
 from feddep.nn.sparse import SparseMatrix
@@ -96,10 +94,7 @@ class SmoothedClassifier(LayeredClassifier):
         a GCN.
         """
         first, *others = self.layers
-        nodes, index_of = np.unique(trees.nodes, return_inverse=True)
-        mapped = first.mapped(table.own(nodes))
-        index = torch.from_numpy(index_of.reshape(trees.nodes.shape)).to(mapped.device)
-        hidden = embedding(index, mapped)
+        hidden = rows_of_trees(trees, lambda nodes: first.mapped(table.own(nodes)))
         smoothed = [hidden[:, 0]]
         while trees.fanouts:
             hidden = neighbourhood_sum(*trees.split(hidden), *trees.split(trees.nodes), table)

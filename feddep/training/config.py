@@ -71,7 +71,7 @@ class TrainingConfig(Parameters):
     round and are evaluated with them. *Not in the key* where it is 1"""
     participants: Annotated[Literal["uniform", "nodes"], InKey(default=False)] = "uniform"
     """how those of a round are drawn, without replacement: all with the same probability, or by
-    their numbers of training `nodes`. *Not in the key* where it is `uniform`"""
+    their numbers of `nodes`. *Not in the key* where it is `uniform`"""
     lost_updates: Annotated[float, InKey(default=False), Field(ge=0, lt=1)] = 0.0
     """probability that a client leaves after its local steps and before it sends anything.
     *Not in the key* where it is 0"""

@@ -266,7 +266,7 @@ class RunResult:
             at_best = share(*total(judged.local(judged.rounds, "after")))
         elif len(judged.rounds) == 1:
             (at_best,) = judged.on_graph(judged.rounds)
-        least = min(self.curve["loss"])
+        least = np.nanmin([*self.curve["loss"], math.inf])  # of a round it may be unknown
         return bool(least > 0.99 * self.constant.loss or at_best < self.constant.accuracy + 0.01)
 
     def weights(self) -> dict[str, Tensor]:

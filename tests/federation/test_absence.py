@@ -18,7 +18,7 @@ from feddep.methods.optimisation.scaffold import ControlServer
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
-from method_tasks import counted, run_on, same_runs, task_of
+from method_tasks import counted, observed, run_on, same_runs, task_of
 
 ABSENT = {"participation": 0.5, "lost_updates": 0.3}
 METHODS = registry.methods()
@@ -70,19 +70,13 @@ def test_the_server_averages_what_it_is_sent():
     """Rounds of a run, read from its messages: the weights sent back are the mean of those that
     came, and as before where none came.
     """
-    messages: list[tuple[int, str, Any]] = []
-
-    def observe(client: int, direction: str, kind: str, payload: Any) -> None:
-        if kind == "model":
-            messages.append((client, direction, {k: v.clone() for k, v in payload.items()}))
-
-    task = dataclasses.replace(absent_task(lost_updates=0.6), observers=[observe])
+    task = absent_task(lost_updates=0.6)
     sizes = [len(split.train) for _, split in task.subgraphs()]
-    run_on(task, "fedavg")
+    messages = [each for each in observed(task, "fedavg")[1] if each.kind == "model"]
     came: list[tuple[int, Any]] = []
     held: dict[str, torch.Tensor] | None = None
     numbers: list[int] = []
-    for client, direction, weights in messages:
+    for client, direction, _, weights in messages:
         if direction == "up":
             came.append((client, weights))
             continue
@@ -99,7 +93,7 @@ def test_the_server_averages_what_it_is_sent():
         for name, tensor in weights.items():
             torch.testing.assert_close(tensor.double(), held[name].double())
     assert set(numbers) <= {0, 1, 2}
-    assert sum(direction == "down" for _, direction, _ in messages) == 4 * (6 + 1)
+    assert sum(each.direction == "down" for each in messages) == 4 * (6 + 1)
 
 
 @pytest.mark.parametrize("name", FEDERATED)
@@ -138,15 +132,9 @@ def test_other_methods_refuse(key: str):
 
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_rounds_of_tuning_are_everybodys(rounds: int):
-    up: list[int] = []
-
-    def observe(client: int, direction: str, kind: str, payload: Any) -> None:
-        if (direction, kind) == ("up", "model"):
-            up.append(client)
-
-    task = dataclasses.replace(absent_task("fedavg_finetuned"), observers=[observe])
-    result = run_on(task, "fedavg_finetuned", tuning_rounds=rounds)
-    assert len(up) <= 2 * (6 - rounds)
+    task = absent_task("fedavg_finetuned")
+    result, messages = observed(task, "fedavg_finetuned", tuning_rounds=rounds)
+    assert sum(each[1:3] == ("up", "model") for each in messages) <= 2 * (6 - rounds)
     tuned = result.history.after[-rounds:]
     assert result.history.before[-rounds:] == tuned  # nobody is sent anything
     plain = run_on(dataclasses.replace(task, name="fedavg"), "fedavg")

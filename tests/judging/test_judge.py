@@ -1,6 +1,7 @@
 """What predictions are worth, and where they stand among recorded runs."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,16 +9,19 @@ import pytest
 import yaml
 
 from feddep.experiment import runs
-from feddep.judging import judge
+from feddep.experiment.plan import Run
+from feddep.experiment.verification import Trainer
+from feddep.judging import divisions, judge
 from feddep.methods import registry
 from feddep.reporting import load, statistics
-from feddep.utils.errors import ConfigError
+from feddep.training.task import RunResult
+from feddep.utils.errors import ConfigError, DivergenceError
 from small_board import METHODS, SEEDS, Board, right
 
 
 def scored(board: Board, folder: Path, share: float) -> pd.DataFrame:
     file = board.predict(folder, right(share))
-    return judge.score_seeds(file, judge.runs_by_graph(board.config, "mine")["mini"], board.trainer)
+    return judge.score_seeds(file, board.runs, board.trainer)
 
 
 def test_scores_are_shares_of_right_nodes(board: Board, tmp_path: Path):
@@ -35,11 +39,10 @@ def test_scores_are_shares_of_right_nodes(board: Board, tmp_path: Path):
 
 
 def test_gains_are_paired_with_recorded_runs(board: Board, tmp_path: Path):
-    planned = judge.runs_by_graph(board.config, "mine")["mini"]
-    recorded = runs.load(board.config, planned)
+    recorded = runs.load(board.config, board.runs)
     own = scored(board, tmp_path, 0.9)
     with judge.named("FedX", []):
-        study = load.assemble(board.config, "mine", planned, recorded)
+        study = load.assemble(board.config, "mine", board.runs, recorded)
         found = judge.compare(study, "FedX", own)
     (row,) = found["table"].to_dict("records")
     of = load.tidy(recorded).pivot(index="seed", columns="method", values="test")
@@ -89,23 +92,33 @@ def test_a_perfect_file_is_flagged(board: Board, tmp_path: Path):
 
 @pytest.mark.slow
 def test_rivals_are_trained_on_fresh_divisions(
-    board: Board, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    board: Board, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
 ):
+    """One of them may diverge."""
+    train = Trainer.train
+
+    def once_diverging(trainer: Trainer, run: Run) -> RunResult:
+        if (run.method.name, run.seed) == ("local", divisions.seeds("fresh:here")[0]):
+            raise DivergenceError("the loss is infinite")
+        return train(trainer, run)
+
+    monkeypatch.setattr(Trainer, "train", once_diverging)
     board.export("fresh:here", tmp_path / "divisions")
     file = board.predict(tmp_path, right(0.9), tmp_path / "divisions" / "mini")
     out = tmp_path / "judged"
     given = ["--name", "FedX", "--study", "mine", "--output", out]
     assert board.command("judge", file, *given) == 1  # the seeds of the table are asked for
+    assert board.command("judge", file, *given, "--seeds", "fresh:here", "--name", "fedavg") == 1
+    assert "30 runs" not in capsys.readouterr().out  # a wrong name is told first
     assert board.command("judge", file, *given, "--seeds", "fresh:here") == 0
     assert "30 runs" in capsys.readouterr().out
-    gains = pd.read_csv(out / "gains.csv")
-    assert {*gains["method"]} == {*METHODS}
-    assert set(gains["seeds"]) == {10}
+    gains = pd.read_csv(out / "gains.csv").set_index("method")["seeds"]
+    assert gains.to_dict() == {"fedavg": 10, "fedavg_oracle": 10, "local": 9}
 
 
 def test_what_is_not_there(board: Board, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     file = board.predict(tmp_path, right(1)).rename(tmp_path / "other.npz")
-    for arguments in ((file, "mine"), (file, "none"), (tmp_path / "missing", "mine")):
-        given = ["--name", "FedX", "--output", tmp_path / "out", "--study"]
-        assert board.command("judge", arguments[0], *given, arguments[1]) == 1
+    for predicted, study in ((file, "mine"), (file, "none"), (tmp_path / "missing", "mine")):
+        given = ["--name", "FedX", "--output", tmp_path / "out", "--study", study]
+        assert board.command("judge", predicted, *given) == 1
         assert len(capsys.readouterr().err.splitlines()) == 1

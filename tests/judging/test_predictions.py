@@ -112,11 +112,10 @@ ELSEWHERE: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("changes", ELSEWHERE.values(), ids=ELSEWHERE)
 def test_what_is_of_another_division(changes: dict[str, Any], board: Board, tmp_path: Path):
     file = board.predict(tmp_path, right(1))
-    planned = judge.runs_by_graph(board.config, "mine")["mini"]
-    assert judge.score_seeds(file, planned, board.trainer)["test"].tolist() == [1.0] * len(SEEDS)
+    assert judge.score_seeds(file, board.runs, board.trainer)["test"].tolist() == [1.0] * len(SEEDS)
     np.savez_compressed(file, **{**np.load(file), **changes})
     with pytest.raises(DataError):
-        judge.score_seeds(file, planned, board.trainer)
+        judge.score_seeds(file, board.runs, board.trainer)
 
 
 def test_scores_are_needed_and_finite_where_nodes_are_ranked(board: Board, tmp_path: Path):

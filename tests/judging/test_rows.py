@@ -104,17 +104,10 @@ FORGED: dict[str, Change] = {
 }
 
 
-@pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
-def test_what_is_not_a_row(change: Change, row: Path, board: Board):
-    edit(row, change)
-    with pytest.raises(ConfigError):
-        rows.grades(board.config, row, board.trainer)
-
-
-@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
-def test_what_is_forged(change: Change, row: Path, board: Board):
-    edit(row, change)
-    with pytest.raises(DataError):
+@pytest.mark.parametrize("name", [*WRONG, *FORGED])
+def test_what_is_not_a_row_or_forged(name: str, row: Path, board: Board):
+    edit(row, {**WRONG, **FORGED}[name])
+    with pytest.raises(ConfigError if name in WRONG else DataError):
         rows.grades(board.config, row, board.trainer)
 
 

@@ -41,6 +41,22 @@ def task_of(name: str = "fedavg", **changes: Any) -> Task:
     return owned_task(name, random_graph(90, 240), owner, **{**SETTING, **sgd, **changes})
 
 
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often clients are computed together, by what for."""
+    counted: Counter[str] = Counter()
+    for name in ("_steps", "_counts"):
+        given = getattr(Together, name)
+        monkeypatch.setattr(
+            Together,
+            name,
+            lambda self, asked, name=name, given=given: (
+                counted.update([name]) or given(self, asked)
+            ),
+        )
+    return counted
+
+
 def assert_same(task: Task, **options: Any) -> None:
     """Make sure that what is measured, kept and sent is the same, computed together or one by
     one.
@@ -52,11 +68,6 @@ def assert_same(task: Task, **options: Any) -> None:
     assert same_runs(ours, theirs)
     assert ours.history.before == theirs.history.before
     assert ours.history.after == theirs.history.after
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_has_the_same_numbers(name: str):
-    assert_same(task_of(name), **known(name, FEW))
 
 
 @pytest.mark.parametrize(
@@ -214,20 +225,6 @@ def test_divergence_names_the_client():
         Together().run(epochs(steps))
 
 
-def computed(task: Task, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often clients are computed together, by what for."""
-    calls: Counter[str] = Counter()
-    for name in ("_steps", "_counts"):
-        given = getattr(Together, name)
-        monkeypatch.setattr(
-            Together,
-            name,
-            lambda self, asked, name=name, given=given: calls.update([name]) or given(self, asked),
-        )
-    run_on(task, task.name, **known(task.name, FEW))
-    return calls
-
-
 ALONE = {
     *("fedsage_plus", "fedsage_plus_shared", "locsage_plus"),
     *("adafgl", "fedgcn_noised", "fedgraph", "fedgsl", "fediih", "fedlap", "fedspray", "fedstar"),
@@ -239,11 +236,13 @@ and edges, such as mended neighbours, noise, structure, what others have sent, o
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_what_is_computed_together(name: str, monkeypatch: pytest.MonkeyPatch):
-    assert (computed(task_of(name), monkeypatch)["_steps"] == 0) == (name in ALONE)
+def test_every_method_has_the_same_numbers(name: str, calls: Counter[str]):
+    assert_same(task_of(name), **known(name, FEW))
+    assert (calls["_steps"] == 0) == (name in ALONE)
 
 
-def test_it_is_chosen_by_size_and_by_the_task(monkeypatch: pytest.MonkeyPatch):
-    task = task_of()
-    assert computed(task, monkeypatch)["_steps"] == 6
-    assert not computed(dataclasses.replace(task, stacked=False), monkeypatch)
+def test_it_is_chosen_by_size_and_by_the_task(calls: Counter[str]):
+    run_on(dataclasses.replace(task_of(), stacked=False), "fedavg")
+    assert not calls
+    run_on(task_of(), "fedavg")
+    assert calls["_steps"] == 6

@@ -41,6 +41,7 @@ from feddep.federation.server import Server
 from feddep.graph.graph import Graph
 from feddep.methods.basic import fedavg
 from feddep.methods.distilled import S2FGLParameters
+from feddep.methods.personalised.fedproto import class_means
 from feddep.methods.personalised.moon import embeddings
 from feddep.training.learner import FullBatchLearner
 from feddep.training.task import RunResult, Task
@@ -131,14 +132,9 @@ class S2FGLClient(Client):
         (C,).
         """
         hidden = embeddings(self.model, self.evaluator)[self.known]
-        labels = self.evaluator.labels[self.known]
         classes = self.evaluator.graph.num_classes
-        counts = labels.bincount(minlength=classes).float()
-        sums = hidden.new_zeros(classes, hidden.shape[1]).index_add(0, labels, hidden)
-        return {
-            "means": sums / counts.clamp(min=1).unsqueeze(1),
-            "shares": counts / max(self.learner.size, 1),
-        }
+        means, counts = class_means(hidden, self.evaluator.labels[self.known], classes)
+        return {"means": means, "shares": counts / max(self.learner.size, 1)}
 
 
 class RepositoryServer(Server):

@@ -32,14 +32,14 @@ class NovaServer(Server):
     """A server that normalises changes by steps; clients without a step have changed nothing."""
 
     def aggregate(self, updates: Sequence[Update]) -> None:
-        moved = [update for update in updates if update.extra["steps"]]
-        taus = [float(update.extra["steps"]) for update in moved]
-        if len(set(taus)) <= 1:
-            steps = max(taus, default=0)
-            notice = f"fednova: all clients take {steps:g} local steps, so that it is FedAvg"
+        steps = {float(update.extra["steps"]) for update in updates}
+        if len(steps) == 1:
+            notice = f"fednova: all clients take {steps.pop():g} local steps, so that it is FedAvg"
             warnings.warn(Notice(notice), stacklevel=2)
             super().aggregate(updates)
             return
+        moved = [update for update in updates if update.extra["steps"]]
+        taus = [float(update.extra["steps"]) for update in moved]
         shares, total = self.shares(moved), sum(self.shares(updates))
         effective = sum(p * tau for p, tau in zip(shares, taus, strict=True)) / total
         scaled = [p / tau for p, tau in zip(shares, taus, strict=True)]

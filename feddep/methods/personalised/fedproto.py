@@ -30,6 +30,15 @@ from feddep.training.task import RunResult, Task
 BUFFERS = ("prototypes", "known")
 
 
+def class_means(hidden: Tensor, labels: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+    """The mean embedding of the nodes of each class, 0 where there are none, shape (C, H), and
+    their numbers, (C,); from all embeddings, (n, H).
+    """
+    count = labels.bincount(minlength=classes)
+    sums = hidden.new_zeros(classes, hidden.shape[1]).index_add(0, labels, hidden)
+    return sums / count.clamp(min=1).unsqueeze(1), count
+
+
 def with_prototypes(model: Any) -> Any:
     """The model with buffers for prototypes c, shape (C, H), and whether there is one, 1 or 0,
     shape (C,).
@@ -84,9 +93,8 @@ class PrototypeClient(Client):
         """The local steps, and then the client's prototypes."""
         loss = super().train()
         hidden = embeddings(self.model, self.evaluator)[self.learner.nodes]
-        count = self.labels.bincount(minlength=len(self.model.known))
-        sums = torch.zeros_like(self.model.prototypes).index_add(0, self.labels, hidden)
-        self.model.prototypes.copy_(sums / count.clamp(min=1).unsqueeze(1))
+        means, count = class_means(hidden, self.labels, len(self.model.known))
+        self.model.prototypes.copy_(means)
         self.model.known.copy_(count > 0)
         return loss
 

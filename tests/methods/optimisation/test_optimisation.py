@@ -51,18 +51,20 @@ def test_a_server_optimiser_is_its_algorithm(yogi: bool):
         np.testing.assert_allclose(server.weights["w"].numpy(), w)
 
 
-def test_fednova_counts_changes_a_step():
+@pytest.mark.parametrize("taus", [[2, 1, 6, 0], [3, 3, 3, 0]])
+@pytest.mark.parametrize("weights", ["nodes", "equal"])
+def test_fednova_counts_changes_a_step(weights: str, taus: list[int]):
     rng = np.random.default_rng(0)
     start, sent = rng.normal(size=5), rng.normal(size=(4, 5))
-    nodes, taus = np.array([8, 4, 3, 0]), np.array([2, 1, 6, 0])
-    server = NovaServer({"w": torch.from_numpy(start)})
+    nodes = np.array([8, 4, 3, 0])
+    server = NovaServer({"w": torch.from_numpy(start)}, weights)
     server.aggregate(
         [
             Update(k, {"w": torch.from_numpy(w)}, n, 0.0, numbers(steps=tau))
             for k, (w, n, tau) in enumerate(zip(sent, nodes, taus, strict=True))
         ]
     )
-    p = nodes / nodes.sum()
+    p = nodes / nodes.sum() if weights == "nodes" else np.full(4, 0.25)
     changes = [p[k] * (sent[k] - start) / taus[k] for k in range(3)]
     expected = start + (p @ taus) * np.sum(changes, axis=0)
     np.testing.assert_allclose(server.weights["w"].numpy(), expected)
