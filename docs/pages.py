@@ -21,7 +21,7 @@ from written import number, signed
 from feddep.config import variants
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.reporting import markdown as md
-from feddep.reporting import statistics
+from feddep.reporting import inference, statistics
 from feddep.reporting.frames import in_paper_order
 from feddep.reporting.labels import dataset_title, marked_title, method_title, sees_more
 
@@ -185,6 +185,7 @@ def environment(tables: Tables) -> Environment:
         "graphs": list(REGISTRY.values()),
         "markdown": markdown,
         "sees_more": sees_more,
+        "t_test": inference.t_test,
         "marked_title": marked_title,
         "number": number,
         "signed": signed,
