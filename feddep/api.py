@@ -25,7 +25,7 @@ import pandas as pd
 from torch import Tensor
 
 from feddep import tuning
-from feddep.config import models
+from feddep.config import loading, models
 from feddep.config.sentences import checked, show
 from feddep.datasets import parsing, public_graphs, pyg
 from feddep.datasets.own_files import partition_of as load_partition
@@ -34,7 +34,7 @@ from feddep.datasets.own_files import split_of as load_split
 from feddep.datasets.pyg import from_data as from_pyg
 from feddep.datasets.pyg import split_of as split_from_pyg
 from feddep.datasets.synthetic import planted_partition
-from feddep.experiment import keys, plan
+from feddep.experiment import keys, plan, runs
 from feddep.experiment.inputs import make_inputs
 from feddep.experiment.provenance import environment
 from feddep.experiment.tasks import build_task, choose_device
@@ -45,6 +45,7 @@ from feddep.graph.split import Split, draw
 from feddep.judging import predictions
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
+from feddep.reporting import results as recorded_runs
 from feddep.training.config import PROTOCOLS, TrainingConfig
 from feddep.training.evaluation import is_after_better, is_unfinished
 from feddep.training.summary import summary
@@ -65,6 +66,7 @@ __all__ = [
     "Split",
     "client_data",
     "compare",
+    "curves",
     "datasets",
     "from_pyg",
     "load_dataset",
@@ -75,6 +77,7 @@ __all__ = [
     "methods",
     "parameters",
     "partition",
+    "results",
     "run",
     "save_predictions",
     "split",
@@ -82,6 +85,9 @@ __all__ = [
     "synthetic_graph",
     "to_pyg",
 ]
+
+CONFIGURATION = Path("config", "default.yaml")
+"""The configuration of the benchmark, in the working folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -611,6 +617,43 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Split):
         return keys.digest({name: np.asarray(of).tolist() for name, of in vars(value).items()})
     return value.item()
+
+
+def results(protocol: str, config: str | Path = CONFIGURATION) -> pd.DataFrame:
+    """The recorded runs of a protocol, from the tables that git keeps: a row for each study that
+    has a run, with what it is of, in full, and what it measured.
+
+    Args:
+        protocol: a setting of the configuration, such as ``field``, with whatever studies change
+            of it.
+        config: the configuration, in the working folder of a clone.
+
+    Returns:
+        Those columns of :func:`feddep.reporting.results.schema` that these runs have;
+        ``docs/reference/results.md``.
+
+    Raises:
+        ConfigError: if the configuration cannot be read or has no such setting.
+        DataError: if a table is damaged.
+    """
+    return recorded_runs.results(loading.load(config), protocol)
+
+
+def curves(protocol: str, keys: Sequence[str], config: str | Path = CONFIGURATION) -> pd.DataFrame:
+    """The curves of recorded runs, a row a run and round: ``key``, ``round``, ``loss`` and the
+    accuracies ``validation``, ``test``, ``local_before`` and ``local_after``.
+
+    Args:
+        protocol: as in :func:`results`.
+        keys: of the runs, such as a column ``key`` of :func:`results`.
+        config: as in :func:`results`.
+
+    Raises:
+        ConfigError: if the configuration cannot be read.
+        DataError: if a file is damaged.
+    """
+    tables = Path(loading.load(config)["records"]["directory"])
+    return runs.read_curves(tables / protocol, keys)
 
 
 def save_predictions(
