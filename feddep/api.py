@@ -206,8 +206,8 @@ def methods() -> dict[str, str]:
 
 
 def load_plugin(path: str | Path) -> list[str]:
-    """Make the methods, encoders and partitioners of a Python file known, as the key ``plugins`` of
-    a configuration does; ``docs/guide/own-method.md``.
+    """Make what a Python file declares known, as the key ``plugins`` of a configuration does:
+    methods (``docs/guide/own-method.md``) and other parts (``docs/guide/own-parts.md``).
 
     Returns:
         Names of its methods.
@@ -305,12 +305,13 @@ def split(
         train: share of the training nodes.
         val: share of the validation nodes.
         test: share of the test nodes.
-        method: ``random``, ``class_balanced`` or ``within_clients``.
+        method: ``random``, ``class_balanced`` or ``within_clients``; or a plugin's.
         partition: of the clients that ``within_clients`` means.
 
     Raises:
         ConfigError: if a share is not above 0, leaves no node, or they sum to more than 1.
     """
+    plugins.use()
     chosen = _checked(models.SplitOptions, {"method": method, "train": train, "val": val}, "split")
     shares = {**chosen.shares(), "test": test}
     return draw(graph, chosen.method, shares, _integer("seed", seed), partition)
@@ -343,6 +344,7 @@ def partition(
         ConfigError: if an option is none of these or out of its range.
         PartitionError: if the graph has too few nodes for so many clients and these options.
     """
+    plugins.use()
     options = _checked(
         models.PartitionOptions,
         {"method": method, "delta": delta, "engine": engine, "beta": beta},
@@ -437,7 +439,7 @@ def compare(
     clients: int | None = None,
     seeds: int = 3,
     *,
-    partition: str | Partition | None = None,
+    partition: str | Partition | Callable[[Graph, int, int], Any] | None = None,
     split: str | Split | None = None,
     protocol: Literal["global", "field"] = "global",
     setting: Mapping[str, Any] | None = None,
@@ -463,7 +465,8 @@ def compare(
         seeds: number of repetitions.
         partition: ``louvain``, ``random``, ``dirichlet``, ``metis`` or ``overlap``; or ``given``,
             as the data say; by default ``given`` for a dataset that is several graphs, one a
-            client, else ``louvain``. Or a partition, the same for all seeds.
+            client, else ``louvain``. Or a partition, the same for all seeds; or a function of the
+            graph, the number of clients and the seed that gives the owner of each node.
         split: ``random`` (the default), ``class_balanced`` or ``within_clients``; or ``masks``, in
             these files, of several a set the next with each seed. Or a split, the same for all
             seeds.
@@ -521,11 +524,19 @@ def compare(
         )
     if isinstance(graph, str):
         graph = load_graph(graph) if path else load_dataset(graph)
+    preset = PROTOCOLS[protocol]
+    drawn: Any = partition
+    if callable(partition):
+        among = clients or preset["clients"]
+        drawn = [
+            Partition(partition(graph, among, seed), among).checked(graph.num_nodes)
+            for seed in range(seeds)
+        ]
     asked: dict[str, Any] = {
         **{"clients": clients, "seeds": seeds, "protocol": protocol, "features": features},
-        **{"setting": dict(setting or {}), "partition": partition, "split": split},
+        **{"setting": dict(setting or {}), "partition": drawn, "split": split},
     }
-    objects = not source or isinstance(partition, Partition) or isinstance(split, Split)
+    objects = not source or isinstance(drawn, Partition | list) or isinstance(split, Split)
     if tuned is not None and (output is None or given or objects):
         raise ConfigError(
             "tuned needs output, and the graph by its name or path; a search sets parameters "
@@ -541,11 +552,10 @@ def compare(
             found = tuning.search(names, source, output.parent, tuned, **asked)
             write_csv(output, found)
             return found
-    preset = PROTOCOLS[protocol]
-    how = partition or ("given" if public_graphs.clients_of(source) else "louvain")
-    division = (
-        partition
-        if isinstance(partition, Partition)
+    how = drawn or ("given" if public_graphs.clients_of(source) else "louvain")
+    division: Any = (
+        how
+        if isinstance(how, Partition | list)
         else _checked(models.PartitionOptions, {"method": how}, "partition")
     )
     if clients is None and how != "given":
@@ -567,8 +577,9 @@ def compare(
     )
     rows = []
     for seed in range(seeds):
+        of_seed = division[seed] if isinstance(division, list) else division
         _, nodes, owners = make_inputs(
-            graph, shares, division if partitioned else None, clients, seed, path
+            graph, shares, of_seed if partitioned else None, clients, seed, path
         )
         sizes = {"train_nodes": len(nodes.train), "test_nodes": len(nodes.test)}
         for name in names:

@@ -11,6 +11,7 @@ device, number of threads, folders, the name of a setting.
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from feddep import training
@@ -61,7 +62,9 @@ def own_fingerprint(path: str) -> str:
     Raises:
         DataError: if they are not there.
     """
-    return digest({"files": own_files.checksums(path), "revision": own_files.REVISION})
+    reader = plugins.identity_of(reader=Path(path).suffix[1:])
+    files = own_files.checksums(path)
+    return digest({"files": files, "revision": own_files.REVISION, **reader})
 
 
 def specification(
@@ -101,7 +104,7 @@ def run_key(specification: Mapping[str, Any], data: str, steps: Sequence[Step]) 
     """
     method = registry.find(specification["method"]["name"])
     revisions = {
-        **_revisions(specification["partition"]),
+        **_revisions(specification),
         "steps": {step.name: step.revision for step in steps},
         "method": method.revision,
         **plugins.identity_of(method.name, encoder=specification["setting"]["encoder"]),
@@ -123,14 +126,14 @@ def step_specification(
     """
     setting, method = specification["setting"], specification["method"]["name"]
     encoder = setting["encoder"] if "encoder" in step.setting else ""
-    own = {"step": step.revision, **plugins.identity_of(method, step.function, encoder)}
+    own = {"step": step.revision, **plugins.identity_of(method, step.function, encoder=encoder)}
     return {
         **{part: specification[part] for part in ("dataset", "split", "partition", "seed")},
         "setting": {name: value for name, value in setting.items() if name in step.setting},
         "step": step.name,
         "parameters": step.parameters.of(parameters).model_dump(mode="json"),
         "needs": {stage: needs[stage] for stage in step.needs},
-        "revisions": {**_revisions(specification["partition"]), **own},
+        "revisions": {**_revisions(specification), **own},
     }
 
 
@@ -153,7 +156,10 @@ def split_key(specification: Mapping[str, Any], data: str) -> str:
     how = specification["dataset"].get("split")
     options = {**specification["split"], **({"method": how} if how else {})}
     return digest(
-        {"data": data, "split": options, "seed": specification["seed"], "revision": split.REVISION}
+        {
+            **{"data": data, "split": options, "seed": specification["seed"]},
+            **{"revision": split.REVISION, **plugins.identity_of(splitter=how or "")},
+        }
     )
 
 
@@ -164,10 +170,12 @@ def partition_key(specification: Mapping[str, Any], data: str) -> str:
     return digest({"data": data, "partition": options, "revisions": revisions})
 
 
-def _revisions(partition: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Revisions of what every run or step is computed with."""
+def _revisions(specification: Mapping[str, Any]) -> dict[str, Any]:
+    """Revisions of what a run or step is computed with."""
+    partition, how = specification["partition"], specification["dataset"].get("split", "")
     revisions = {name: module.REVISION for name, module in _COMPUTING.items()}
-    return {**revisions, **(_dividing(partition) if partition else {})}
+    divided = _dividing(partition) if partition else {}
+    return {**revisions, **divided, **plugins.identity_of(splitter=how)}
 
 
 def _dividing(partition: Mapping[str, Any]) -> dict[str, Any]:
