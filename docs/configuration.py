@@ -67,10 +67,10 @@ def tables() -> dict[str, str]:
     parameters = {name: _parameters(name, found) for name, found in sorted(by_module.items())}
     return {
         **{
-            name: _table(("key", "default", "meaning"), _rows(model))
+            name: table(("key", "default", "meaning"), _rows(model))
             for name, model in _MODELS.items()
         },
-        "methods": _table(
+        "methods": table(
             ("name", "row", "parameters", "needs or gives away, beyond FedAvg"),
             map(_method, methods),
         ),
@@ -102,7 +102,7 @@ def _parameters(module: str, methods: list[Method]) -> str:
         (key, "" if len(names) == len(own) else ", ".join(names), *rest)
         for (key, *rest), names in having.items()
     ]
-    return _table(("parameter", "of", "default", "meaning"), rows) if rows else ""
+    return table(("parameter", "of", "default", "meaning"), rows) if rows else ""
 
 
 def _rows(model: type[BaseModel]) -> list[tuple[str, str, str]]:
@@ -121,7 +121,7 @@ def _default(field: FieldInfo) -> str:
     return f"`{value if isinstance(value, str) and value else json.dumps(value)}`"
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     escaped = [
         [cell.replace("|", r"\|") for cell in row] for row in (head, ("---",) * len(head), *rows)
     ]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import board
+import configuration
 import pandas as pd
 from cards import by_group
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -20,8 +21,8 @@ from written import number, signed
 
 from feddep.config import variants
 from feddep.datasets.public_graphs import REGISTRY
+from feddep.reporting import inference, results, statistics
 from feddep.reporting import markdown as md
-from feddep.reporting import inference, statistics
 from feddep.reporting.frames import in_paper_order
 from feddep.reporting.labels import dataset_title, marked_title, method_title, sees_more
 
@@ -165,6 +166,18 @@ def _title(column: str, value: Any, titles: Mapping[Any, str] | None) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def run_columns() -> str:
+    """A Markdown table of the columns of :func:`feddep.api.results`, but the parameters of
+    methods.
+    """
+    rows = [
+        (f"`{name}`", column.type, column.unit, column.meaning)
+        for name, column in results.schema().items()
+        if not name.startswith("method.")
+    ]
+    return configuration.table(("column", "type", "unit", "meaning"), rows).rstrip()
+
+
 def environment(tables: Tables) -> Environment:
     """Jinja2 with the functions of :class:`Tables`, and the filters ``number`` and ``signed``."""
     jinja = Environment(
@@ -188,6 +201,7 @@ def environment(tables: Tables) -> Environment:
         "t_test": inference.t_test,
         "marked_title": marked_title,
         "number": number,
+        "run_columns": run_columns,
         "signed": signed,
         "method_title": method_title,
         "dataset_title": dataset_title,

@@ -25,7 +25,7 @@ import pandas as pd
 from torch import Tensor
 
 from feddep import tuning
-from feddep.config import models
+from feddep.config import loading, models
 from feddep.config.sentences import checked, show
 from feddep.datasets import parsing, public_graphs, pyg
 from feddep.datasets.own_files import partition_of as load_partition
@@ -34,7 +34,7 @@ from feddep.datasets.own_files import split_of as load_split
 from feddep.datasets.pyg import from_data as from_pyg
 from feddep.datasets.pyg import split_of as split_from_pyg
 from feddep.datasets.synthetic import planted_partition
-from feddep.experiment import keys, plan
+from feddep.experiment import keys, plan, runs
 from feddep.experiment.inputs import make_inputs
 from feddep.experiment.provenance import environment
 from feddep.experiment.tasks import build_task, choose_device
@@ -45,6 +45,7 @@ from feddep.graph.split import Split, draw
 from feddep.judging.predictions import save as save_predictions
 from feddep.methods import plugins, registry
 from feddep.methods.method import Method
+from feddep.reporting import results as recorded_runs
 from feddep.training.config import PROTOCOLS, TrainingConfig
 from feddep.training.evaluation import is_after_better, is_unfinished
 from feddep.training.summary import summary
@@ -65,6 +66,7 @@ __all__ = [
     "Split",
     "client_data",
     "compare",
+    "curves",
     "datasets",
     "from_pyg",
     "load_dataset",
@@ -75,6 +77,7 @@ __all__ = [
     "methods",
     "parameters",
     "partition",
+    "results",
     "run",
     "save_predictions",
     "split",
@@ -82,6 +85,9 @@ __all__ = [
     "synthetic_graph",
     "to_pyg",
 ]
+
+CONFIGURATION = Path("config", "default.yaml")
+"""The configuration of the benchmark, in the working folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,8 +206,8 @@ def methods() -> dict[str, str]:
 
 
 def load_plugin(path: str | Path) -> list[str]:
-    """Make the methods, encoders and partitioners of a Python file known, as the key ``plugins`` of
-    a configuration does; ``docs/guide/own-method.md``.
+    """Make what a Python file declares known, as the key ``plugins`` of a configuration does:
+    methods (``docs/guide/own-method.md``) and other parts (``docs/guide/own-parts.md``).
 
     Returns:
         Names of its methods.
@@ -299,12 +305,13 @@ def split(
         train: share of the training nodes.
         val: share of the validation nodes.
         test: share of the test nodes.
-        method: ``random``, ``class_balanced`` or ``within_clients``.
+        method: ``random``, ``class_balanced`` or ``within_clients``; or a plugin's.
         partition: of the clients that ``within_clients`` means.
 
     Raises:
         ConfigError: if a share is not above 0, leaves no node, or they sum to more than 1.
     """
+    plugins.use()
     chosen = _checked(models.SplitOptions, {"method": method, "train": train, "val": val}, "split")
     shares = {**chosen.shares(), "test": test}
     return draw(graph, chosen.method, shares, _integer("seed", seed), partition)
@@ -339,6 +346,7 @@ def partition(
         ConfigError: if an option is none of these or out of its range.
         PartitionError: if the graph has too few nodes for so many clients and these options.
     """
+    plugins.use()
     options = _checked(
         models.PartitionOptions,
         {"method": method, "delta": delta, "engine": engine, "beta": beta, "shards": shards},
@@ -433,7 +441,7 @@ def compare(
     clients: int | None = None,
     seeds: int = 3,
     *,
-    partition: str | Partition | None = None,
+    partition: str | Partition | Callable[[Graph, int, int], Any] | None = None,
     split: str | Split | None = None,
     protocol: Literal["global", "field"] = "global",
     setting: Mapping[str, Any] | None = None,
@@ -459,7 +467,8 @@ def compare(
         seeds: number of repetitions.
         partition: ``louvain``, ``random``, ``dirichlet``, ``shards``, ``metis`` or ``overlap``; or
             ``given``, as the data say; by default ``given`` for a dataset that is several graphs,
-            one a client, else ``louvain``. Or a partition, the same for all seeds.
+            one a client, else ``louvain``. Or a partition, the same for all seeds; or a function of
+            the graph, the number of clients and the seed that gives the owner of each node.
         split: ``random`` (the default), ``class_balanced`` or ``within_clients``; or ``masks``, in
             these files, of several a set the next with each seed. Or a split, the same for all
             seeds.
@@ -517,11 +526,19 @@ def compare(
         )
     if isinstance(graph, str):
         graph = load_graph(graph) if path else load_dataset(graph)
+    preset = PROTOCOLS[protocol]
+    drawn: Any = partition
+    if callable(partition):
+        among = clients or preset["clients"]
+        drawn = [
+            Partition(partition(graph, among, seed), among).checked(graph.num_nodes)
+            for seed in range(seeds)
+        ]
     asked: dict[str, Any] = {
         **{"clients": clients, "seeds": seeds, "protocol": protocol, "features": features},
-        **{"setting": dict(setting or {}), "partition": partition, "split": split},
+        **{"setting": dict(setting or {}), "partition": drawn, "split": split},
     }
-    objects = not source or isinstance(partition, Partition) or isinstance(split, Split)
+    objects = not source or isinstance(drawn, Partition | list) or isinstance(split, Split)
     if tuned is not None and (output is None or given or objects):
         raise ConfigError(
             "tuned needs output, and the graph by its name or path; a search sets parameters "
@@ -537,11 +554,10 @@ def compare(
             found = tuning.search(names, source, output.parent, tuned, **asked)
             write_csv(output, found)
             return found
-    preset = PROTOCOLS[protocol]
-    how = partition or ("given" if public_graphs.clients_of(source) else "louvain")
-    division = (
-        partition
-        if isinstance(partition, Partition)
+    how = drawn or ("given" if public_graphs.clients_of(source) else "louvain")
+    division: Any = (
+        how
+        if isinstance(how, Partition | list)
         else _checked(models.PartitionOptions, {"method": how}, "partition")
     )
     if clients is None and how != "given":
@@ -563,8 +579,9 @@ def compare(
     )
     rows = []
     for seed in range(seeds):
+        of_seed = division[seed] if isinstance(division, list) else division
         _, nodes, owners = make_inputs(
-            graph, shares, division if partitioned else None, clients, seed, path
+            graph, shares, of_seed if partitioned else None, clients, seed, path
         )
         sizes = {"train_nodes": len(nodes.train), "test_nodes": len(nodes.test)}
         for name in names:
@@ -612,6 +629,43 @@ def _plain(value: Any) -> Any:
         arrays = {name: of for name, of in vars(value).items() if name != "facts"}
         return keys.digest({name: np.asarray(of).tolist() for name, of in arrays.items()})
     return value.item()
+
+
+def results(protocol: str, config: str | Path = CONFIGURATION) -> pd.DataFrame:
+    """The recorded runs of a protocol, from the tables that git keeps: a row for each study that
+    has a run, with what it is of, in full, and what it measured.
+
+    Args:
+        protocol: a setting of the configuration, such as ``field``, with whatever studies change
+            of it.
+        config: the configuration, in the working folder of a clone.
+
+    Returns:
+        Those columns of :func:`feddep.reporting.results.schema` that these runs have;
+        ``docs/reference/results.md``.
+
+    Raises:
+        ConfigError: if the configuration cannot be read or has no such setting.
+        DataError: if a table is damaged.
+    """
+    return recorded_runs.results(loading.load(config), protocol)
+
+
+def curves(protocol: str, keys: Sequence[str], config: str | Path = CONFIGURATION) -> pd.DataFrame:
+    """The curves of recorded runs, a row a run and round: ``key``, ``round``, ``loss`` and the
+    accuracies ``validation``, ``test``, ``local_before`` and ``local_after``.
+
+    Args:
+        protocol: as in :func:`results`.
+        keys: of the runs, such as a column ``key`` of :func:`results`.
+        config: as in :func:`results`.
+
+    Raises:
+        ConfigError: if the configuration cannot be read.
+        DataError: if a file is damaged.
+    """
+    tables = Path(loading.load(config)["records"]["directory"])
+    return runs.read_curves(tables / protocol, keys)
 
 
 def named(methods: Sequence[str]) -> list[str]:

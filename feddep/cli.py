@@ -96,9 +96,9 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--split",
-        choices=["random", "class_balanced", "within_clients", "masks"],
-        help="where training, validation and test nodes are from; masks: those in the files of "
-        "the graph (default: random)",
+        metavar="METHOD",
+        help="where training, validation and test nodes are from: random, class_balanced, "
+        "within_clients, or a plugin's; masks: those in the files of the graph (default: random)",
     )
     parser.add_argument(
         "--protocol",
@@ -130,7 +130,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="a Python file with encoders or methods of your own; repeatable",
+        help="a Python file with methods, encoders or other parts of your own; repeatable",
     )
     parser.add_argument(
         "--device", default="auto", choices=["auto", "cpu", "cuda"], help="(default: auto)"

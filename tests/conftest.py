@@ -4,6 +4,7 @@ import os
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait take no other test's time
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import HealthCheck, settings
 from feddep.datasets.fetching import download
 from feddep.datasets.parsing import parse
 from feddep.graph.graph import Graph
+from feddep.methods import plugins
 from feddep.utils.errors import DataError
 
 settings.register_profile(
@@ -31,6 +33,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     meanwhile.
     """
     items.sort(key=lambda item: item.get_closest_marker("dag") is None)
+
+
+@pytest.fixture
+def no_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Plugins of a test are not known to others."""
+    monkeypatch.setattr(plugins, "_LOADED", {})
+    yield
+    for known in plugins.DECLARATIONS.values():
+        known.clear()
 
 
 @pytest.fixture(scope="session")

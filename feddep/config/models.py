@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from feddep.graph import partitioners
+from feddep.graph import partitioners, split
 from feddep.graph.noise import Noise
 from feddep.training.config import TrainingConfig
 from feddep.utils.parameters import ClientCount, InKey, Natural, Parameters, Positive, Share
@@ -20,6 +20,12 @@ def _unique(values: Sequence[Any]) -> Sequence[Any]:
     if len(set(values)) < len(values):
         raise ValueError("no entry may occur twice")
     return values
+
+
+def _splitter(method: str) -> str:
+    if method not in (*split.METHODS, *split.ADDED):
+        raise ValueError(f"allowed are {', '.join((*split.METHODS, *split.ADDED))}")
+    return method
 
 
 def _partitioner(method: str) -> str:
@@ -142,10 +148,11 @@ class Dataset(Parameters):
 class SplitOptions(Parameters):
     """Which nodes train, validate and test."""
 
-    method: Literal["random", "class_balanced", "within_clients", "masks"] = "random"
+    method: Annotated[str, AfterValidator(_splitter)] = "random"
     """where they are from: drawn at `random`, or `class_balanced`, with equally many training nodes
     a class (code), or `within_clients`, of each class at each client the same shares (OpenFGL), or
-    the `masks` in the files of a graph of your own. *Not in the key* where it is `random`"""
+    the `masks` in the files of a graph of your own, or one of a plugin. *Not in the key* where it
+    is `random`"""
     train: Fraction = 0.6
     """share of training nodes (FedDEP and FedSage)"""
     val: Fraction = 0.2
@@ -300,10 +307,9 @@ class Plugins(Parameters):
     """
 
     plugins: Annotated[list[Text], AfterValidator(_unique)] = Field(default_factory=list)
-    """Python files with methods or encoders of your own ([own
-    methods](../docs/guide/own-method.md)), which are executed; relative paths begin at the working
-    folder. *Not in the key*, but the content of a file is in the keys of its methods and
-    encoders"""
+    """Python files with [methods](../docs/guide/own-method.md) or [other
+    parts](../docs/guide/own-parts.md) of your own, which are executed; relative paths begin at the
+    working folder. *Not in the key*, but the content of a file is in the keys of what uses it"""
 
 
 class Configuration(Plugins):

@@ -4,7 +4,7 @@ with two tables.
 
 import hashlib
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,10 @@ from feddep.utils.errors import DataError, Notice, PartitionError, one_line, out
 
 REVISION = 2
 """Raised when the same files give another graph."""
+ENDINGS = ("npz", "pt")
+"""Endings of files that are read here."""
+ADDED: dict[str, Callable[[Path], Graph]] = {}
+"""Readers of plugins, by the ending of a file, without its dot."""
 OWNERS = "client"
 """Name in files of the owner of each node."""
 _ROWS = 10
@@ -59,7 +63,7 @@ def read(path: str | Path) -> Graph:
             (:func:`feddep.datasets.formats.read_npz`), features also dense, as ``attr_matrix``; or
             a file ``.pt`` (:func:`feddep.datasets.pyg.load`); or a folder with ``nodes`` and
             ``edges``, each ``.csv``, ``.csv.gz`` or ``.parquet``, of columns ``id``, ``label`` and
-            features, and of ``source`` and ``target``.
+            features, and of ``source`` and ``target``; or a file with an ending of :data:`ADDED`.
 
     Raises:
         DataError: if there is no such file or folder, or it holds no graph; it names the file and
@@ -140,6 +144,8 @@ def _contents(path: str | Path) -> Contents:
             else _read_pt(path)
             if ".pt" in files
             else _read_tables(*files.values())
+            if path.is_dir()
+            else (ADDED[path.suffix[1:]](path), {}, ())
         )
         _check_features(graph.features, names or range(graph.num_features))
         if graph.client is not None and len(graph.client) != graph.num_nodes:
@@ -172,10 +178,11 @@ def _files(path: Path) -> dict[str, Path]:
                     ".csv.gz or .parquet"
                 )
             return tables
-        if path.suffix not in (".npz", ".pt") or not path.is_file():
+        endings = [f".{name}" for name in (*ENDINGS, *ADDED)]
+        if path.suffix not in endings or not path.is_file():
             raise DataError(
-                "there is no such graph; allowed are a file that ends with .npz or .pt, and a "
-                "folder of tables"
+                f"there is no such graph; allowed are a file that ends with {', '.join(endings)}, "
+                "and a folder of tables"
             )
         return {path.suffix: path}
 

@@ -11,6 +11,7 @@ device, number of threads, folders, the name of a setting.
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from feddep import training
@@ -61,7 +62,9 @@ def own_fingerprint(path: str) -> str:
     Raises:
         DataError: if they are not there.
     """
-    return digest({"files": own_files.checksums(path), "revision": own_files.REVISION})
+    reader = plugins.identity_of(reader=Path(path).suffix[1:])
+    files = own_files.checksums(path)
+    return digest({"files": files, "revision": own_files.REVISION, **reader})
 
 
 def specification(
@@ -124,7 +127,7 @@ def step_specification(
     """
     setting, method = specification["setting"], specification["method"]["name"]
     encoder = setting["encoder"] if "encoder" in step.setting else ""
-    own = {"step": step.revision, **plugins.identity_of(method, step.function, encoder)}
+    own = {"step": step.revision, **plugins.identity_of(method, step.function, encoder=encoder)}
     return {
         **{part: specification[part] for part in ("dataset", "split", "partition", "seed")},
         "setting": {name: value for name, value in setting.items() if name in step.setting},
@@ -154,7 +157,10 @@ def split_key(specification: Mapping[str, Any], data: str) -> str:
     how = specification["dataset"].get("split")
     options = {**specification["split"], **({"method": how} if how else {})}
     return digest(
-        {"data": data, "split": options, "seed": specification["seed"], "revision": split.REVISION}
+        {
+            **{"data": data, "split": options, "seed": specification["seed"]},
+            **{"revision": split.REVISION, **plugins.identity_of(splitter=how or "")},
+        }
     )
 
 
@@ -167,12 +173,13 @@ def partition_key(specification: Mapping[str, Any], data: str) -> str:
 
 def _revisions(specification: Mapping[str, Any]) -> dict[str, Any]:
     """Revisions of what a run or step is computed with."""
-    partition = specification["partition"]
+    partition, how = specification["partition"], specification["dataset"].get("split", "")
     noisy = "noise" in specification["dataset"] or "unseen" in specification["split"]
     return {
         **{name: module.REVISION for name, module in _COMPUTING.items()},
         **({"noise": noise.REVISION} if noisy else {}),
         **(_dividing(partition) if partition else {}),
+        **plugins.identity_of(splitter=how),
     }
 
 

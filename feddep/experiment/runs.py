@@ -16,7 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -49,55 +49,86 @@ _ORDER = [
     ),
     *("seed", "key"),
 ]
-_MEASURED = ("global_validation", "validation_after", "local_before", "local_after")
-COLUMNS: dict[str, str] = {
-    "key": "string",
-    # Which run it is; of options only those that differ from their defaults.
-    **dict.fromkeys(("setting", "training", "dataset", "data_options"), "string"),
-    **dict.fromkeys(("split", "partition"), "string"),
-    "clients": "Int64",
-    **dict.fromkeys(("method", "parameters"), "string"),
-    "seed": "Int64",
-    # Shares of test or validation nodes, at the round best on validation and after the last.
-    **dict.fromkeys(("test", "test_last", "validation", "validation_last"), "float64"),
-    **{f"{name}{when}": "float64" for name in _MEASURED for when in ("", "_last")},
-    "rounds": "Int64",
-    # JSON: a number, or a list with one for each client that has a model of its own, and these
-    # clients' accuracies.
-    **dict.fromkeys(("best_round", "client_accuracies"), "string"),
-    "stalled": "boolean",
-    # All that crossed clients' boundaries, and JSON: the same by kind of message.
-    "bytes": "Int64",
-    "bytes_by_kind": "string",
-    # Of training, and JSON: of each step before it.
-    "seconds": "float64",
-    **dict.fromkeys(("seconds_before", "data", "commit", "machine"), "string"),
-    # Empty where a run was recorded without them.
-    **dict.fromkeys(("macro_f1", "macro_f1_before", "macro_f1_after"), "float64"),
-    "time": "string",
-}
-"""The columns of the table and their types.
 
-Attributes:
-    key: the run's content key (:mod:`feddep.experiment.keys`).
-    setting: the protocol.
-    training, data_options, parameters: options of :class:`TrainingConfig`, of the dataset and of
-        the method that differ from their defaults, as ``name=value``, separated by spaces.
-    split: which nodes train, validate and test, such as ``within_clients train=0.2 val=0.4``.
-    partition: how nodes are divided among ``clients``; empty where a method sees the whole graph.
-    test: accuracy of the test nodes on the global graph.
-    local_before, local_after: the same, each node classified by its owner, before and after the
-        round's local steps.
-    validation_after: accuracy of the validation nodes after the local steps, where the setting's
-        evaluation is ``owners``; ``best_round`` then has the best round before and that after them,
-        and so have the accuracies of each client.
-    stalled: whether the run is no better than a constant answer
-        (:attr:`feddep.training.task.RunResult.stalled`).
-    data: fingerprint of the parsed graph, its first 16 digits.
-    machine: operating system, versions of Python and PyTorch, device and threads.
-    macro_f1: of the test nodes at the best round, on the global graph; and each classified by its
-        owner, before and after the local steps; not known of runs that were recorded without it.
-"""
+
+class Column(NamedTuple):
+    """A column of a table: its type in pandas, what it says, and its unit, if it has one."""
+
+    type: str
+    meaning: str
+    unit: str = ""
+
+
+_MEASURED = ("global_validation", "validation_after", "local_before", "local_after")
+_ROUNDS = {"": "at the round best on validation nodes", "_last": "in the last round"}
+_ACCURACIES = {
+    "test": "accuracy (or area under the ROC curve) of the test nodes on the global graph",
+    "validation": "the same of the validation nodes, as their owners classify them before the "
+    "local steps,",
+    "global_validation": "the same of the validation nodes on the global graph",
+    "validation_after": "the same of the validation nodes after the local steps, where the "
+    "setting's evaluation is `owners`,",
+    "local_before": "the same of the test nodes, as their owners classify them before the local "
+    "steps,",
+    "local_after": "the same of the test nodes, as their owners classify them after the local "
+    "steps,",
+}
+SCHEMA: dict[str, Column] = {
+    "key": Column("string", "content key of the run (`feddep.experiment.keys`)"),
+    "setting": Column("string", "the protocol"),
+    "training": Column("string", "options of the setting that differ from their defaults"),
+    "dataset": Column("string", "name of the graph"),
+    "data_options": Column("string", "options of the dataset that differ from their defaults"),
+    "split": Column("string", "which nodes train, validate and test: method and options"),
+    "partition": Column(
+        "string", "how nodes are divided among clients; empty where a method sees the whole graph"
+    ),
+    "clients": Column("Int64", "number of clients; empty where a method sees the whole graph"),
+    "method": Column("string", "name of the method"),
+    "parameters": Column("string", "parameters of the method that differ from their defaults"),
+    "seed": Column("Int64", "what split, partition, initial weights and every draw follow from"),
+    **{
+        f"{name}{end}": Column("float64", f"{meaning} {when}", "0–1")
+        for name, meaning in _ACCURACIES.items()
+        for end, when in _ROUNDS.items()
+    },
+    "rounds": Column("Int64", "rounds that were trained"),
+    "best_round": Column(
+        "string",
+        "JSON: the round best on validation nodes, from 1; a list where each client has its own, "
+        "and where the evaluation is `owners`, of that before and that after the local steps",
+    ),
+    "client_accuracies": Column(
+        "string",
+        "JSON: the test accuracy of each client that has a model of its own; before and after the "
+        "local steps where the evaluation is `owners`",
+        "0–1",
+    ),
+    "stalled": Column("boolean", "whether the run is no better than a constant answer"),
+    "bytes": Column("Int64", "all that crossed the clients' boundaries", "bytes"),
+    "bytes_by_kind": Column("string", "JSON: the same by kind of message", "bytes"),
+    "seconds": Column("float64", "time of training", "seconds"),
+    "seconds_before": Column("string", "JSON: time of each step before training", "seconds"),
+    "data": Column("string", "first 16 digits of the fingerprint of the graph"),
+    "commit": Column("string", "commit of the code; `+` where it was changed"),
+    "machine": Column(
+        "string", "operating system, versions of Python and PyTorch, device, threads"
+    ),
+    "macro_f1": Column(
+        "float64",
+        "macro-F1 of the test nodes on the global graph at the same round; empty where a run was "
+        "recorded without",
+        "0–1",
+    ),
+    "macro_f1_before": Column(
+        "float64", "the same, each classified by its owner, before the local steps", "0–1"
+    ),
+    "macro_f1_after": Column("float64", "the same after the local steps", "0–1"),
+    "time": Column("string", "when the run ended, in UTC"),
+}
+"""The columns of the table; options are ``name=value``, separated by spaces."""
+COLUMNS: dict[str, str] = {name: column.type for name, column in SCHEMA.items()}
+"""Their types in pandas."""
 CURVES = ("round", "loss", "validation", "test", "local_before", "local_after")
 """The columns of the curves beside the key; NaN where a quantity was not measured."""
 _NUMBER, _SHARE = r"\d+(\.\d+)?(e-?\d+)?", r"(0\.\d+|1\.0|\d(\.\d+)?e-\d+|NaN)"

@@ -2,7 +2,7 @@
 clients.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -18,6 +18,12 @@ from feddep.utils.seeding import generator
 
 REVISION = 1
 """Raised when the same options give another split."""
+METHODS = ("random", "class_balanced", "within_clients", "masks")
+"""The built-in methods; masks are those of a graph's files."""
+ADDED: dict[str, Callable[[Graph, Mapping[str, float], int], Iterable[Any]]] = {}
+"""Methods of plugins: from the graph, the shares of ``train``, ``val`` and ``test`` nodes and the
+seed of the run to these three sets, as :meth:`Split.checked` takes them.
+"""
 
 PARTS = ("train", "val", "test")
 
@@ -136,8 +142,10 @@ def draw(
     partition: Partition | None = None,
 ) -> Split:
     """The split of a graph's labelled nodes, ``random`` (:func:`random_split`), ``class_balanced``
-    or ``within_clients``.
+    or ``within_clients``; or that of a plugin.
     """
+    if how in ADDED:
+        return Split(*ADDED[how](graph, fractions, seed)).checked(graph)
     if how == "within_clients":
         return within_clients_split(graph, partition, fractions, seed)
     labelled = np.flatnonzero(graph.labels >= 0)

@@ -1,10 +1,10 @@
-"""Methods, encoders and partitioners from outside this package: of files that a configuration
-names, and of installed distributions.
+"""What comes from outside this package: from files that a configuration names, and from installed
+distributions.
 
-A plugin declares its methods as the methods here do, in ``METHODS``, its encoders in ``ENCODERS``,
-their classes by name, and its partitioners in ``PARTITIONERS``, functions by name
-(:data:`feddep.graph.partitioners.ADDED`).  It is code that the user runs, and has no revision that
-anybody must raise: keys hold the digest of its file, or the name and version of its distribution.
+A plugin declares its methods as the methods here do, in ``METHODS``, and whatever else it brings in
+a dictionary by name (:data:`DECLARATIONS`).  It is code that the user runs, and has no revision
+that anybody must raise: keys hold the digest of its file, or the name and version of its
+distribution.
 """
 
 import functools
@@ -18,41 +18,47 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from feddep.graph import partitioners
+from feddep.datasets import own_files
+from feddep.graph import partitioners, split
 from feddep.methods import registry
 from feddep.methods.method import Method, load
 from feddep.nn import encoder_names
 from feddep.utils.errors import ConfigError, one_line
 
 GROUP = "feddep.methods"
-"""The group of entry points by which a distribution offers methods; each names a module with
-``METHODS``.
-"""
+"""The group of entry points by which a distribution offers plugins; each names a module."""
+KINDS: dict[str, Any] = {}
+"""Kinds of studies of plugins by name: classes with :data:`PARTS_OF_KIND`."""
+PARTS_OF_KIND = ("SHOWS", "tables", "markdown", "figure")
+"""What a kind of study has (:mod:`feddep.reporting.studies`)."""
+DECLARATIONS: dict[str, dict[str, Any]] = {
+    "METHODS": registry.ADDED,
+    "ENCODERS": encoder_names.ADDED,
+    "PARTITIONERS": partitioners.ADDED,
+    "SPLITTERS": split.ADDED,
+    "READERS": own_files.ADDED,
+    "KINDS": KINDS,
+}
+"""What a plugin may declare, and what all plugins have declared by name."""
 
 
 @dataclass(frozen=True)
 class Plugin:
-    """The methods, encoders and partitioners of a module by name, what keys know its code by, and
+    """What a module declares, by :data:`DECLARATIONS` and name, what keys know its code by, and
     what sentences call it.
     """
 
-    methods: dict[str, Method]
-    encoders: dict[str, Callable[..., Any]]
-    partitioners: dict[str, Callable[..., Any]]
+    declared: dict[str, dict[str, Any]]
     identity: dict[str, str]
     title: str
 
 
-_BY_NAME = {"ENCODERS": "Class", "PARTITIONERS": "function"}
-"""Further declarations of a plugin, and the kind of their values."""
 _LOADED: dict[str, Plugin] = {}
 """By the path of a file, or the value of an entry point."""
 
 
 def use(files: Sequence[str] = ()) -> None:
-    """Make the methods of plugins known to :mod:`feddep.methods.registry`, their encoders to
-    :mod:`feddep.nn.encoder_names` and their partitioners to :mod:`feddep.graph.partitioners`, for
-    the rest of the process.
+    """Make what plugins declare known in :data:`DECLARATIONS`, for the rest of the process.
 
     Args:
         files: Python files; a file that has changed since is loaded again.
@@ -106,31 +112,30 @@ def _load(place: str, title: str, identity: dict[str, str], run: Callable[[], Mo
         ) from error
     plugin = _declared(module, identity, title)
     others = {key: other for key, other in _LOADED.items() if key != place}
-    taken = {*registry.built_in(), *encoder_names.ENCODERS, *partitioners.METHODS}.union(
-        *map(_names, others.values())
-    )
+    taken = {
+        *(*registry.built_in(), *encoder_names.ENCODERS, *partitioners.METHODS),
+        *(*split.METHODS, *own_files.ENDINGS),
+    }.union(*map(_names, others.values()))
     if clash := taken & _names(plugin):
         raise ConfigError(
             f"{title} declares {', '.join(sorted(clash))}, a name that is taken; choose another"
         )
     _LOADED.clear()
     _LOADED.update(others | {place: plugin})
-    for known in (registry.ADDED, encoder_names.ADDED, partitioners.ADDED):
+    for name, known in DECLARATIONS.items():
         known.clear()
-    for each in _LOADED.values():
-        registry.ADDED.update(each.methods)
-        encoder_names.ADDED.update(each.encoders)
-        partitioners.ADDED.update(each.partitioners)
+        for each in _LOADED.values():
+            known.update(each.declared[name])
 
 
 def _names(plugin: Plugin) -> set[str]:
-    return {*plugin.methods, *plugin.encoders, *plugin.partitioners}
+    return {name for declared in plugin.declared.values() for name in declared}
 
 
 def _declared(module: ModuleType, identity: dict[str, str], title: str) -> Plugin:
-    if not any(hasattr(module, name) for name in ("METHODS", *_BY_NAME)):
+    if not any(hasattr(module, name) for name in DECLARATIONS):
         raise ConfigError(
-            f"{title} must declare METHODS, {' or '.join(_BY_NAME)}, but has none of them"
+            f"{title} must declare one of {', '.join(DECLARATIONS)}, but has none of them"
         )
     methods = getattr(module, "METHODS", ())
     if not isinstance(methods, tuple) or not all(isinstance(each, Method) for each in methods):
@@ -146,43 +151,48 @@ def _declared(module: ModuleType, identity: dict[str, str], title: str) -> Plugi
                 f"{title} declares {method.function} for {method.name}, which is no function of "
                 f"(task, parameters, steps): {one_line(str(error))}"
             ) from None
-    for name, example in _BY_NAME.items():
-        found = getattr(module, name, {})
+    declared = {name: getattr(module, name, {}) for name in DECLARATIONS if name != "METHODS"}
+    for name, found in declared.items():
         if not isinstance(found, dict) or not all(
             isinstance(key, str) and key.isidentifier() and callable(made)
             for key, made in found.items()
         ):
             raise ConfigError(
-                f'{title} must declare {name} = {{"name": {example}}}, but {name} is {found!r}'
+                f'{title} must declare {name} = {{"name": function or class}}, but it is {found!r}'
             )
-    encoders, divisions = (getattr(module, name, {}) for name in _BY_NAME)
-    return Plugin({each.name: each for each in methods}, encoders, divisions, identity, title)
+    for name, kind in declared["KINDS"].items():
+        if missing := [part for part in PARTS_OF_KIND if not hasattr(kind, part)]:
+            raise ConfigError(
+                f"{title} declares the kind {name} without {', '.join(missing)}; a kind needs "
+                f"{', '.join(PARTS_OF_KIND)}"
+            )
+    declared["METHODS"] = {each.name: each for each in methods}
+    return Plugin(declared, identity, title)
 
 
 def declared_in(file: str | Path) -> list[str]:
     """Names of the methods of a file that is in use."""
-    return list(_LOADED[str(Path(file).resolve())].methods)
+    return list(_LOADED[str(Path(file).resolve())].declared["METHODS"])
 
 
-def identity_of(
-    method: str = "", function: str = "", encoder: str = "", partitioner: str = ""
-) -> dict[str, dict[str, str]]:
-    """Entries of a key beside revisions: ``plugin``, ``encoder`` and ``partitioner``, where these
-    are not of this package.
+def identity_of(method: str = "", function: str = "", **used: str) -> dict[str, dict[str, str]]:
+    """Entries of a key beside revisions, for what is not of this package: ``plugin`` of the method,
+    and those of ``used``.
 
     Args:
         method: name of the method.
         function: ``"module:function"`` of one of its steps; one of this package is known by its
             revision, whoever uses it.
-        encoder: the setting's encoder, where it is read.
-        partitioner: method of the partition.
+        used: names of what else is used, as ``encoder``, ``partitioner``, ``splitter`` or
+            ``reader``.
     """
     found = {}
     for each in _LOADED.values():
-        if method in each.methods and not function.startswith("feddep."):
+        if method in each.declared["METHODS"] and not function.startswith("feddep."):
             found["plugin"] = each.identity
-        if encoder in each.encoders:
-            found["encoder"] = each.identity
-        if partitioner in each.partitioners:
-            found["partitioner"] = each.identity
+        found |= {
+            kind: each.identity
+            for kind, name in used.items()
+            if name in each.declared[f"{kind.upper()}S"]
+        }
     return found

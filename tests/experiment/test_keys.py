@@ -236,7 +236,7 @@ def test_the_revision_of_a_method_is_in_its_keys(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_identity_of_an_encoder_is_in_the_steps_that_read_it(monkeypatch: pytest.MonkeyPatch):
-    def identity_of(method="", function="", encoder="", partitioner=""):
+    def identity_of(method="", function="", encoder="", **used):
         return {"encoder": encoder}
 
     run = one_run(validate(RAW), "answers_bayes", 5)

@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from feddep.judging import rows
-from feddep.methods import plugins, registry
 from feddep.utils.errors import ConfigError, DataError
 from small_board import Board, right
 from workspace import REPOSITORY
@@ -164,9 +163,8 @@ def test_the_check_of_a_pull_request(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_plugins")
 def test_a_plugin_is_trained_anew(row: Path, board: Board, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(registry, "ADDED", {})
-    monkeypatch.setattr(plugins, "_LOADED", {})
     with pytest.raises(ConfigError):
         list(rows.retrain(board.config, row, board.trainer))
     (row / "fedx.py").write_text(PLUGIN)

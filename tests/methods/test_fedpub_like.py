@@ -14,7 +14,7 @@ import torch
 from feddep import api
 from feddep.federation.client import Update
 from feddep.federation.server import weighted_mean
-from feddep.methods import plugins, registry
+from feddep.methods import registry
 from method_tasks import task_of
 from small_models import drawn
 
@@ -23,9 +23,7 @@ EXAMPLE = ROOT / "docs" / "examples" / "fedpub_like.py"
 
 
 @pytest.fixture(autouse=True)
-def example(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.setattr(plugins, "_LOADED", {})
-    monkeypatch.setattr(registry, "ADDED", {})
+def example(no_plugins: None) -> Iterator[Any]:
     api.load_plugin(EXAMPLE)
     module = registry.find("fedpub_like").function.partition(":")[0]
     yield sys.modules[module]

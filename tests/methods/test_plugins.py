@@ -16,9 +16,7 @@ from feddep.cli import main
 from feddep.config.loading import validate
 from feddep.experiment import plan, steps
 from feddep.experiment.plan import one_run
-from feddep.graph import partitioners
 from feddep.methods import plugins, registry
-from feddep.nn import encoder_names
 from feddep.utils.errors import ConfigError, PartitionError
 
 RAW: dict[str, Any] = {
@@ -76,14 +74,8 @@ PARTITIONERS = {"alternate": lambda graph, clients, seed: np.arange(graph.num_no
 
 
 @pytest.fixture(autouse=True)
-def forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Plugins of a test are not known to others."""
-    monkeypatch.setattr(plugins, "_LOADED", {})
-    monkeypatch.setattr(registry, "ADDED", {})
+def folder(no_plugins: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    yield
-    encoder_names.ADDED.clear()
-    partitioners.ADDED.clear()
 
 
 def using(text: str, file: str = "mine.py", **changes: Any) -> Any:

@@ -10,13 +10,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
 
+from feddep import api, leaderboard
 from feddep.config.loading import merged, read, validate
 from feddep.experiment import plan
-from feddep.methods import plugins, registry
+from feddep.graph import partitioners
+from feddep.reporting import studies
 from workspace import REPOSITORY
 
 
@@ -60,28 +63,50 @@ def test_graphs_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert [run.clients for run in planned(changed)] == [None, 2]
 
 
+@pytest.mark.usefixtures("no_plugins")
 def test_methods_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(registry, "ADDED", {})  # the plugin is not known to other tests
-    monkeypatch.setattr(plugins, "_LOADED", {})
     monkeypatch.chdir(tmp_path)
-    method, experiment, _, session, encoder, partitioner, _ = (
-        text for _, text in blocks("own-method.md")
-    )
+    method, experiment, _, session, _ = (text for _, text in blocks("own-method.md"))
     Path("mixed.py").write_text(method)
-    Path("wide.py").write_text(encoder)
-    Path("alternate.py").write_text(partitioner)
     assert len(planned(experiment)) == 2 * 2
     assert planned(experiment)[-1].method.label in session
-    changes = {
-        "plugins": ["mixed.py", "wide.py", "alternate.py"],
-        "settings": {"quick": {"encoder": "wide"}},
-        "partition": {"method": "alternate"},
-    }
-    assert len(planned(yaml.safe_dump(merged(yaml.safe_load(experiment), changes)))) == 2 * 2
     names: dict[str, Any] = {}
     exec(session, names)
     assert 0 <= names["result"].accuracy["best"] <= 1
     assert len(names["result"].clients) == 4  # a model a client
+
+
+@pytest.mark.usefixtures("no_plugins")
+def test_other_parts_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    *files, experiment, _ = (text for _, text in blocks("own-parts.md"))
+    given = yaml.safe_load(experiment)
+    for name, text in zip(given["plugins"], files, strict=True):
+        Path(name).write_text(text)
+    given_graph = api.synthetic_graph(nodes=60, classes=3, communities=6)
+    lines = [
+        f"{label}: {' '.join(map(str, given_graph.adjacency[[node]].indices))}\n"
+        for node, label in enumerate(given_graph.labels)
+    ]
+    Path("mine.adjlist").write_text("".join(lines))
+    config = validate(given)
+    runs = plan.study_runs(config, "over_seeds")
+    assert len(leaderboard.train(config, runs, tmp_path)) == 2 * 2
+    contents = studies.contents(config, "over_seeds")
+    assert contents["table.csv"]["method"].tolist() == ["fedavg", "local"]
+    assert (contents["table.csv"]["min"] <= contents["table.csv"]["max"]).all()
+    graph, split = api.load_graph("mine.adjlist"), api.split(given_graph, method="few")
+    assert np.array_equal(graph.edges(), given_graph.edges())
+    assert len(split.train) == 2 * 3
+    partition = api.partition(graph, 3, method="walks")
+    walks = partitioners.ADDED["walks"]
+    assert np.array_equal(partition.client, walks(graph, 3, 0))
+    quick = {"rounds": 2, "hidden_channels": 8}
+    named, passed = (
+        api.compare(["fedavg"], graph, 3, 2, partition=how, setting=quick).drop(columns="seconds")
+        for how in ("walks", walks)
+    )
+    assert named.equals(passed)
 
 
 @pytest.mark.dag

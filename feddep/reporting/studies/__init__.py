@@ -5,7 +5,8 @@ A kind is a module ``KIND.py`` of this package or, where one paper alone needs i
 ``studies/GROUP/kinds`` of the working folder.  It has ``SHOWS``, how to read its table, in
 Markdown; ``tables(study)``, its tables by file name, the main one called ``table``;
 ``markdown(study, tables)``, these for people to read; and ``figure(study, tables)``.  ``study`` is
-a :class:`feddep.reporting.load.Study`.  Nothing else needs to know of a kind.
+a :class:`feddep.reporting.load.Study`.  Nothing else needs to know of a kind.  A plugin's kind is
+a class with the same (:data:`feddep.methods.plugins.KINDS`).
 """
 
 import difflib
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from feddep.config.loading import STUDIES
 from feddep.experiment import plan
+from feddep.methods import plugins
 from feddep.utils.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -36,7 +38,11 @@ def check_kinds(config: "Config") -> None:
     Raises:
         ConfigError: if there is no such kind, or a comparison in pairs has one method.
     """
-    known = {*available(), *(path.parent.name for path in STUDIES.glob("*/*/measure.py"))}
+    known = {
+        *available(),
+        *plugins.KINDS,
+        *(path.parent.name for path in STUDIES.glob("*/*/measure.py")),
+    }
     for name, study in config["studies"].items():
         if study["kind"] not in known:
             (nearest,) = difflib.get_close_matches(study["kind"], known, 1, cutoff=0)
@@ -64,7 +70,8 @@ def contents(config: "Config", name: str) -> dict[str, Any]:
     from feddep.reporting.labels import dataset_title
 
     study = load.load(config, name)
-    module = importlib.import_module(available()[study.entry["kind"]])
+    kind = study.entry["kind"]
+    module = plugins.KINDS.get(kind) or importlib.import_module(available()[kind])
     tables = module.tables(study)
     body = markdown.explained(module.markdown(study, tables))
     title = markdown.text(study.title)
