@@ -20,8 +20,8 @@ from written import number, signed
 
 from feddep.config import variants
 from feddep.datasets.public_graphs import REGISTRY
-from feddep.reporting import markdown as md
 from feddep.reporting import inference, statistics
+from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order
 from feddep.reporting.labels import dataset_title, marked_title, method_title, sees_more
 
