@@ -35,6 +35,7 @@ document.addEventListener("DOMContentLoaded", () => {
     };
     const parts = (row, k) => row.cells[k].textContent.split("; ");
     const columns = choice("columns", [...new Set(heads.map((each) => each.dataset.columns).filter(Boolean)), "all"]);
+    columns.parentElement.hidden = columns.length < 2;
     const filters = heads.flatMap((each, k) => ("filter" in each.dataset ? [k] : [])).map((k) => [
       k, choice(heads[k].textContent, ["any", ...new Set(rows.flatMap((row) => parts(row, k)))])]);
     const query = field("search", Object.assign(document.createElement("input"), { type: "search" }));
