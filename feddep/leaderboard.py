@@ -65,7 +65,7 @@ def ranked(
     if any(run.method.name == entry.name for run in planned):
         raise ConfigError(f"{entry.name} is in studies.{study} already")
     if given["search"]:
-        alone = {**given["search"], "datasets": [dataset], "methods": [method]}
+        alone = {**given["search"], "datasets": [planned[0].dataset.label], "methods": [method]}
         options = {"reference": given["search"]["methods"][0], **given["options"]}
         changed = {**config["studies"], study: {**given, "search": alone, "options": options}}
         own, chosen = search(Config({**config, "studies": changed}), study, folder)
