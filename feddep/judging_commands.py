@@ -61,7 +61,7 @@ def judge_files(given: argparse.Namespace) -> None:
     with judge.named(given.name, given.uses):
         trainer, planned = Trainer(config, given.work), list(itertools.chain(*beside.values()))
         scored = pd.concat([judge.score_seeds(file, beside[file], trainer) for file in files])
-        if absent := runs.missing(config, planned):
+        if absent := runs.untrained(config, planned):
             seconds, _ = runs.estimate(config, absent)
             print(f"{len(absent)} runs of recorded methods are trained: {seconds / 60:.0f} minutes")
             planned = leaderboard.train(config, planned, given.work)

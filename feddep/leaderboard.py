@@ -65,7 +65,7 @@ def ranked(
     if any(run.method.name == entry.name for run in planned):
         raise ConfigError(f"{entry.name} is in studies.{study} already")
     if given["search"]:
-        alone = {**given["search"], "datasets": [dataset], "methods": [method]}
+        alone = {**given["search"], "datasets": [planned[0].dataset.label], "methods": [method]}
         options = {"reference": given["search"]["methods"][0], **given["options"]}
         changed = {**config["studies"], study: {**given, "search": alone, "options": options}}
         own, chosen = search(Config({**config, "studies": changed}), study, folder)
@@ -126,11 +126,8 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
     a trial of a search is a result.
     """
     torch.set_num_threads(config["threads"])  # which the provenance of each run tells
-    diverged, absent, trainer = set(), runs.missing(config, wanted), Trainer(config, folder)
-    for run in track(wanted, wanted[0].method.label):
-        file = runs.cached(config, run.key)
-        if run not in absent or file.exists():
-            continue
+    diverged, trainer = set(), Trainer(config, folder)
+    for run in track(runs.untrained(config, wanted), wanted[0].method.label):
         graph, *_ = trainer.inputs(run)
         start = time.perf_counter()
         try:
@@ -138,13 +135,14 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
         except DivergenceError as error:
             tqdm.write(f"{run.path}: {error}")
             if not run.trial:
-                diverged.add(run)
+                diverged.add(run.key)
                 continue
             measured = DIVERGED
         known = {"data_fingerprint": graph.fingerprint, "seconds_before": {}}
         seconds = time.perf_counter() - start
+        file = runs.cached(config, run.key)
         training_stages.record(config, run, measured, known, seconds, file)
-    return [run for run in wanted if run not in diverged]
+    return [run for run in wanted if run.key not in diverged]
 
 
 def page(chosen: str, table: pd.DataFrame) -> str:

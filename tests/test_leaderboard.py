@@ -107,7 +107,8 @@ def test_a_method_has_fedavgs_trials_and_the_seeds_of_the_table(
 @pytest.mark.slow
 def test_a_method_is_searched_as_those_of_the_table_were(tmp_path: Path):
     """It has the runs that it would have as one of them."""
-    search = {"setting": "field", "datasets": ["mini"], "clients": 3, "trials": 4, "seeds": [0, 1]}
+    search = {"setting": "field", "clients": 3, "trials": 4, "seeds": [0, 1]}
+    search["datasets"] = ["mini,features=row"]
     made = []
     for methods in (["fedavg", "fedper"], ["fedavg", "fedprox"]):
         study = {"name": "mine", "kind": "searched", "search": {**search, "methods": methods}}
@@ -115,6 +116,7 @@ def test_a_method_is_searched_as_those_of_the_table_were(tmp_path: Path):
     leaderboard.search(made[0], "mine", tmp_path)
     chosen, table = leaderboard.ranked(made[0], "mine", "mini", "fedprox", tmp_path)
     assert set(table["method"]) == {"fedavg", "fedper", "fedprox"}
+    assert set(table["dataset"]) == {"mini,features=row"}
     assert all(runs.are_trained(made[1], stage) for stage in plan.stages(made[1], "mine"))
     choice = plan.choices(made[1], "mine").set_index("method").loc["fedprox"]
     assert f"{choice['chosen_setting']}, {choice['chosen_method']}" in chosen

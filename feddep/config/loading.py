@@ -182,6 +182,8 @@ def _study(given: str | Mapping[str, Any], known: Mapping[str, Path]) -> dict[st
     study["runs"] = [_given({**axes, **_given(block)}) for block in study["runs"]]
     if study["search"]:
         study["search"] |= _given(axes)
+        if isinstance(study["search"]["setting"], str):
+            study["search"]["setting"] = {DEFAULT: study["search"]["setting"]}
         study["search_seeds"] = study["search_seeds"] or SEARCH_SEEDS
     return study
 
@@ -195,6 +197,10 @@ def _check_search(path: str, study: Mapping[str, Any], seeds: Sequence[int]) -> 
             f"{path} has {', '.join(map(str, sorted(common)))} in search_seeds and in "
             "search.seeds; a seed may be in one of them"
         )
+    allowed = [*study["search"]["datasets"], DEFAULT]
+    for name in study["search"]["setting"]:
+        if name not in allowed:
+            raise ConfigError(f"{path}.search.setting has {name}; {nearest(name, allowed)}")
 
 
 def _given(block: Mapping[str, Any]) -> dict[str, Any]:

@@ -308,7 +308,9 @@ def _trials(config: Config, study: str) -> Cells:
         graphs, trained = clients_of(dataset.name), defaults.configured[0]
         if graphs and {CROSS_CLIENT_EDGES, ORACLE} & {*trained.assumes}:
             continue  # there are no such edges
-        spelled = _setting(given["setting"], graph)
+        spelled = given["setting"].get(graph, given["setting"].get(entries.DEFAULT))
+        if spelled is None:
+            raise ConfigError(f"search.setting has none for {graph}, and no {entries.DEFAULT}")
         setting = entries.one(config, "settings", spelled)
         name, changes = variants.read(spelled)
         drawn = search.trials(
@@ -345,16 +347,6 @@ def _trials(config: Config, study: str) -> Cells:
     return found
 
 
-def _setting(given: str | Mapping[str, str], dataset: str) -> str:
-    """The setting of a search on a dataset."""
-    if isinstance(given, str):
-        return given
-    found = given.get(dataset, given.get(entries.DEFAULT))
-    if found is None:
-        raise ConfigError(f"search.setting has none for {dataset}, and no {entries.DEFAULT}")
-    return found
-
-
 def _search_space(setting: Entry) -> spaces.Space:
     """What a search tries of a setting."""
     space: spaces.Space = PROTOCOLS.get(setting.name, PROTOCOLS["global"])["search"]
@@ -378,7 +370,8 @@ def _chosen(config: Config, study: str) -> dict[Cell, Chosen]:
     """What each search chose; finalists must be trained on all seeds.
 
     Where there are several datasets, each has besides that trial of a method whose mean validation
-    on the others is the best, and so has any other graph, whose name is empty.
+    on the others is the best, and so has any other graph, whose name is empty; with the setting of
+    a dataset that has none of its own.
     """
     seeds, cells = config["studies"][study]["search_seeds"], _trials(config, study)
     every = {
@@ -387,6 +380,7 @@ def _chosen(config: Config, study: str) -> dict[Cell, Chosen]:
     }
     finals = itertools.chain(*every.values())
     measured = _measured(config, itertools.chain(*cells.values(), *finals))
+    own = config["studies"][study]["search"]["setting"]
     found = {
         cell: _choice(config, measured, by, [of[0] for of in by], [[run] for run in cells[cell]])
         for cell, by in every.items()
@@ -400,7 +394,7 @@ def _chosen(config: Config, study: str) -> dict[Cell, Chosen]:
         for dataset in [*graphs, ""] if len(graphs) > 1 else ():
             others = [trials for name, trials in graphs.items() if name != dataset]
             by = list(zip(*others, strict=True))
-            here = graphs.get(dataset, others[0])
+            here = graphs.get(dataset, graphs[min(graphs, key=lambda name: name in own)])
             found[Cell(dataset, method, ELSEWHERE)] = _choice(config, measured, by, here, by)
     return found
 

@@ -318,9 +318,15 @@ def missing(config: Config, runs: "Iterable[Run]") -> "dict[Run, str]":
     return {run: run.key for run in runs if run.key not in known}
 
 
+def untrained(config: Config, runs: "Iterable[Run]") -> "list[Run]":
+    """The runs that are in no table and were not trained here; of those with one key the last."""
+    absent = {key: run for run, key in missing(config, runs).items()}
+    return [run for key, run in absent.items() if not cached(config, key).exists()]
+
+
 def are_trained(config: Config, runs: "Iterable[Run]") -> bool:
     """Whether each run is in a table, or was trained here."""
-    return all(cached(config, key).exists() for key in missing(config, runs).values())
+    return not untrained(config, runs)
 
 
 def load(config: Config, runs: "Sequence[Run]") -> pd.DataFrame:

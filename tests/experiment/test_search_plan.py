@@ -165,9 +165,10 @@ def test_the_better_of_owners_models_counts(after: list[float], best: list[int],
 
 
 def test_out_of_the_box_is_what_is_best_on_the_other_graphs(tmp_path: Path):
-    """A trial that diverges on one of them is not chosen."""
+    """A trial that diverges on one of them is not chosen; any other graph has the usual setting."""
     names = ["mini", "more", "most"]
-    config = config_in(tmp_path, datasets=names, methods=["fedper"], trials=4)
+    setting = {"default": "quick", "mini": "quick,rounds=3"}
+    config = config_in(tmp_path, datasets=names, methods=["fedper"], trials=4, setting=setting)
     (trials,) = plan.stages(config, "found")
     cells = {name: [run for run in trials if run.dataset.name == name][:4] for name in names}
     shares = {
@@ -182,7 +183,7 @@ def test_out_of_the_box_is_what_is_best_on_the_other_graphs(tmp_path: Path):
     expected = {"mini": (3, 0.9), "more": (0, 0.3), "most": (1, 0.35), "": (1, 1 / 3)}
     for row in found.to_dict("records"):
         place, validation = expected.pop(row["dataset"])
-        run = cells.get(row["dataset"], cells["mini"])[place]
+        run = cells.get(row["dataset"], cells["more"])[place]
         assert (row["chosen_setting"], row["chosen_method"]) == spelled(run)
         assert row["validation"] == pytest.approx(validation)
     assert not expected
@@ -266,7 +267,8 @@ def test_clients_that_are_graphs_of_their_own(tmp_path: Path):
         ({}, {"trials": 2, "methods": ["fedpub"]}, ["trials is 2", "fedpub", "4"]),
         ({}, {"setting": "quick,learning_rate=0.5"}, ["settings.search", "learning_rate 0.5"]),
         ({}, {"setting": "slow"}, ["slow"]),
-        ({}, {"setting": {"more": "quick"}}, ["mini", "default"]),
+        ({}, {"setting": {"most": "quick"}}, ["search.setting", "most", "mini"]),
+        ({}, {"datasets": ["mini", "more"], "setting": {"more": "quick"}}, ["mini", "default"]),
         ({}, {"methods": ["fedprox,mu=1"]}, ["methods.0", "fedprox,mu=1"]),
         ({}, {"methods": ["fedprx"]}, ["fedprx", "fedprox"]),
         ({}, {"datasets": ["mimi"]}, ["mimi", "mini"]),

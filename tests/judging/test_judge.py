@@ -112,6 +112,8 @@ def test_rivals_are_trained_on_fresh_divisions(
     assert "30 runs" not in capsys.readouterr().out  # a wrong name is told first
     assert board.command("judge", file, *given, "--seeds", "fresh:here") == 0
     assert "30 runs" in capsys.readouterr().out
+    assert board.command("judge", file, *given, "--seeds", "fresh:here") == 0
+    assert "1 runs" in capsys.readouterr().out  # the one that diverged, once more
     gains = pd.read_csv(out / "gains.csv").set_index("method")["seeds"]
     assert gains.to_dict() == {"fedavg": 10, "fedavg_oracle": 10, "local": 9}
 

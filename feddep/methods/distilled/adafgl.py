@@ -254,6 +254,7 @@ class AdaFGLClient(TuningClient):
         """Local steps of step 1 or 2; in step 2 the loss is that of the prediction."""
         if self.left > 0:
             return super().train()
+        self.left -= 1
         if not self.learner.size:  # it keeps the global model
             return 0.0
         model, source, train = (

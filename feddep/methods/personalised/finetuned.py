@@ -24,7 +24,7 @@ class TuningClient(Client):
         :class:`Client`.
         """
         super().__init__(*arguments)
-        self.left = rounds
+        self.left = max(rounds, 0)
 
     def load(self, weights: Payload) -> None:
         if self.left >= 0:

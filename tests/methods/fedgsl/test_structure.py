@@ -9,19 +9,13 @@ from hypothesis import strategies as st
 from divided import WIDTH, convolved, divide, random_task
 from feddep.graph.sampling import sample_trees
 from feddep.graph.split import Split
+from feddep.methods.fedgsl import FedGSLParameters
 from feddep.methods.fedgsl import fedgsl as structure
-from feddep.methods.fedgsl.fedgsl import (
-    LearnedStructure,
-    StructureGCN,
-    StructureSAGE,
-    edge_weights,
-    nearest,
-)
+from feddep.methods.fedgsl.fedgsl import LearnedStructure, edge_weights, nearest
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
 from feddep.training.evaluator import Evaluator
 from graphs import pairs
-from small_models import drawn
 
 
 def cosine(a, b):
@@ -75,12 +69,10 @@ def test_similarities_may_be_computed_in_parts(monkeypatch):
 
 def learned(task, share, received, count=2):
     """A model and the first client's structure, with the given embeddings received."""
-    graph, setting = task.graph, task.setting
-    sizes = (graph.num_features, setting.hidden_channels, graph.num_classes, setting.layers, 0.0)
-    model = drawn(StructureSAGE(*sizes, share=share), 1)
+    model = structure.new_model(task, FedGSLParameters(share=share))
     with torch.no_grad():
         model.metric.uniform_(0.5, 1.5, generator=torch.Generator().manual_seed(2))
-    own = LearnedStructure(task.subgraphs()[0][0], "cpu")
+    own = LearnedStructure(task.subgraphs()[0][0], "cpu", model.aggregation)
     own.embed(model)
     own.retrieve(model, received, count)
     return model, own
@@ -128,18 +120,16 @@ def test_full_convolution_is_the_formula(layers, share):
 def test_a_gcn_mixes_learned_edges_into_its_normalised_sum():
     task = random_task(encoder="gcn")
     graph, received = task.subgraphs()[0][0], [some(4), some(3, 1)]
-    model = drawn(StructureGCN(*task.model_sizes, share=0.3), 1)
-    own = LearnedStructure(graph, "cpu", model.aggregation)
-    own.embed(model)
-    own.retrieve(model, received, 2)
+    model, own = learned(task, 0.3, received)
+    metric = model.metric.detach().numpy()
     first, last = ([each.detach().numpy() for each in layer.parameters()] for layer in model.layers)
     adjacency = own.adjacency.dense().numpy()
     x = np.maximum(adjacency @ graph.features.toarray() @ first[0] + first[1], 0)
     others = np.concatenate([rows.numpy() for rows in received])
     others *= np.linalg.norm(x, axis=1).mean()
     for v, logits in enumerate(own.logits(model).numpy()):
-        best = sorted(others, key=lambda z: -cosine(x[v], z))[:2]
-        weights = weights_by_hand(np.ones(WIDTH), x[v], best)
+        best = sorted(others, key=lambda z: -cosine(metric * x[v], metric * z))[:2]
+        weights = weights_by_hand(metric, x[v], best)
         around = (1 - 0.3 * sum(weights)) * adjacency[v] @ x + 0.3 * np.array(weights) @ best
         np.testing.assert_allclose(logits, around @ last[0] + last[1], rtol=1e-4, atol=1e-5)
 
