@@ -70,6 +70,7 @@ lint: env ## check style, types and the installed packages
 pages: env ## fill the pages from the tables of results and the methods' declarations
 	@$(BIN)/python docs/pages.py
 	@$(BIN)/python docs/configuration.py
+	@$(BIN)/python docs/release.py
 
 docs: pages ## make the pages of docs/ a site, in site/; fails where a link does not hold
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

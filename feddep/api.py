@@ -27,9 +27,8 @@ from torch import Tensor
 from feddep import tuning
 from feddep.config import loading, models
 from feddep.config.sentences import checked, show
-from feddep.datasets import parsing, public_graphs, pyg
+from feddep.datasets import own_files, parsing, public_graphs, pyg
 from feddep.datasets.own_files import partition_of as load_partition
-from feddep.datasets.own_files import read as load_graph
 from feddep.datasets.own_files import split_of as load_split
 from feddep.datasets.pyg import from_data as from_pyg
 from feddep.datasets.pyg import split_of as split_from_pyg
@@ -251,6 +250,16 @@ def load_dataset(
         else Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"), "feddep")
     )
     return parsing.load(name, folder.expanduser(), mirror)
+
+
+def load_graph(path: str | Path) -> Graph:
+    """The graph in files of one's own (:func:`feddep.datasets.own_files.read`).
+
+    Raises:
+        DataError: if there is no such file or folder, or it holds no graph.
+    """
+    plugins.use()
+    return own_files.read(path)
 
 
 def synthetic_graph(**options: Any) -> Graph:

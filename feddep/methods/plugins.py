@@ -80,8 +80,6 @@ def use(files: Sequence[str] = ()) -> None:
         if path.exists() and not path.is_file():
             raise ConfigError(f"{title} is no file; it must be a Python file")
         try:
-            if path.exists() and not path.is_file():
-                raise ValueError("it is no file")
             content = path.read_bytes()
         except (OSError, ValueError) as error:
             raise ConfigError(f"{title} cannot be read: {one_line(str(error))}") from None

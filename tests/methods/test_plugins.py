@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -17,7 +19,8 @@ from feddep.config.loading import validate
 from feddep.experiment import plan, steps
 from feddep.experiment.plan import one_run
 from feddep.methods import plugins, registry
-from feddep.utils.errors import ConfigError, PartitionError
+from feddep.utils.errors import ConfigError, DataError, PartitionError
+from feddep.utils.files import read_json
 
 RAW: dict[str, Any] = {
     "datasets": {
@@ -84,6 +87,17 @@ def using(text: str, file: str = "mine.py", **changes: Any) -> Any:
     return validate({**RAW, "plugins": [file], **changes})
 
 
+def differing(text: str, **changes: Any) -> list[bool]:
+    """Which keys of a run another text of a plugin changes: its own, and those of its partition,
+    split and graph.
+    """
+    found = []
+    for each in (text, f"{text}# changed\n"):
+        run = one_run(using(each, methods={}, tables=ALONE, **changes), "fedavg", 2)
+        found.append((run.key, run.partition_key, run.split_key, run.graph_key))
+    return [one != other for one, other in zip(*found, strict=True)]
+
+
 def run(method: str, **setting: Any) -> api.Result:
     division = api.split(GRAPH), api.partition(GRAPH, 2, delta=5)
     return api.run(method, GRAPH, *division, setting={"rounds": 1, "hidden_channels": 8, **setting})
@@ -138,19 +152,11 @@ def test_an_encoder_of_a_file() -> None:
 
 
 def test_a_partitioner_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
-    rest = {"methods": {}, "tables": ALONE, "partition": {"method": "alternate"}}
-
-    def keys_of(text: str) -> tuple[str, ...]:
-        run = one_run(using(text, **rest), "fedavg", 2)
-        return run.key, run.partition_key, run.split_key, run.graph_key
-
-    first = keys_of(PARTITIONER)
+    division = {"method": "alternate"}
+    assert differing(PARTITIONER, partition=division) == [True, True, False, False]
     found = api.partition(GRAPH, 3, method="alternate")
     assert found.client.tolist() == [0, 1, 2] * 20
     assert found.num_clients == 3
-    changed = keys_of(f"{PARTITIONER}# changed\n")
-    differ = [one != other for one, other in zip(first, changed, strict=True)]
-    assert differ == [True, True, False, False]
     torch.save(api.to_pyg(GRAPH), "graph.pt")
     arguments = ["run", "fedavg", "--graph", "graph.pt", "--clients", "2", "--seeds", "1"]
     arguments += ["--set", "rounds=1", "--plugin", "mine.py"]
@@ -161,6 +167,48 @@ def test_a_partitioner_of_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     api.load_plugin("mine.py")
     with pytest.raises(PartitionError):  # a client without nodes
         api.partition(GRAPH, 3, method="alternate")
+
+
+def test_a_split_of_a_file() -> None:
+    halves = "SPLITTERS = {'halves': lambda graph, shares, seed: ([0, 1, 2, 3], [4, 5], [6, 7])}"
+    method = {"method": "halves"}
+    assert differing(halves, split=method) == [True, False, True, False]
+    assert api.split(GRAPH, method="halves").test.tolist() == [6, 7]
+    using(halves.replace("[4, 5]", "[3, 5]"), methods={}, tables=ALONE)
+    with pytest.raises(DataError):  # a node in two sets
+        api.split(GRAPH, method="halves")
+
+
+def test_a_reader_of_a_file() -> None:
+    GRAPH.save("mine.stored")
+    reader = "from feddep.graph.graph import Graph\n\nREADERS = {'stored': Graph.load}\n"
+    with pytest.raises(DataError):
+        api.load_graph("mine.stored")
+    assert all(differing(reader, datasets={"own": {"path": "mine.stored"}}))
+    assert api.load_graph("mine.stored").fingerprint == GRAPH.fingerprint
+
+
+def test_a_function_that_divides(tmp_path: Path) -> None:
+    def alternate(graph: api.Graph, clients: int, seed: int) -> Any:
+        return (np.arange(graph.num_nodes) + seed) % clients
+
+    def compared(**how: Any) -> pd.DataFrame:
+        rounds = {"rounds": 2, "hidden_channels": 8}
+        return api.compare(["fedavg"], GRAPH, 2, 2, setting=rounds, **how).drop(columns="seconds")
+
+    found = compared(partition=alternate, output=tmp_path / "runs.csv")
+    using(
+        PARTITIONER.replace("np.arange(graph.num_nodes)", "(np.arange(graph.num_nodes) + seed)"),
+        methods={},
+        tables=ALONE,
+    )
+    assert found.equals(compared(partition="alternate"))
+    given = read_json(tmp_path / "runs.provenance.json")["comparison"]["partition"]
+    assert len(set(given)) == 2
+    with pytest.raises(DataError):  # another comparison
+        compared(partition=lambda *given: alternate(*given)[::-1], output=tmp_path / "runs.csv")
+    with pytest.raises(PartitionError):
+        compared(partition=lambda graph, clients, seed: [0])
 
 
 WRONG = {
@@ -183,6 +231,9 @@ WRONG = {
     "an encoder that is a number": "ENCODERS = {'mine': 3}",
     "an encoder without a name": "ENCODERS = {'': int}",
     "an encoder whose name is taken": "ENCODERS = {'sage': int}",
+    "a split whose name is taken": "SPLITTERS = {'masks': int}",
+    "a reader whose ending is taken": "READERS = {'npz': int}",
+    "a kind without its parts": "KINDS = {'mine': int}",
 }
 
 
@@ -244,7 +295,8 @@ def distribution(folder: Path, version: str, module: str) -> None:
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 def test_an_installed_distribution_is_known_by_its_version(version: str, site: Path) -> None:
-    distribution(site, version, MINE)
+    distribution(site, version, MINE + PARTITIONER)
+    assert api.partition(GRAPH, 3, method="alternate").client.tolist() == [0, 1, 2] * 20
     config = validate(RAW)
     mine = one_run(config, "mine", 2)
     assert mine in plan.runs(config)

