@@ -65,12 +65,17 @@ def _page(name: str, tables: Mapping[str, pd.DataFrame], titles: Mapping[str, st
         f"### {titles[str(dataset)]}\n\n{md.shown(of, ['method', *statistics.SHOWN], [])}\n"
         for dataset, of in gains.groupby("dataset", sort=False)
     ]
+    over_graphs = (
+        md.shown(pooled, [*statistics.POOLED, "rank"], [])
+        if len(pooled)
+        else "On no graph is there a verdict that counts.\n"
+    )
     on_graph = md.shown(named, ["graph", "mean", *statistics.SHOWN, "rank"], [])
     return (
         f"# {name}\n\n{_NOTES}\n{''.join(flags)}## On each graph\n\nDifferences are from "
         f"{method_title(own['reference'].iloc[0])}.\n\n{on_graph}\n## On graphs like these\n\n"
-        f"{md.shown(pooled, [*statistics.POOLED, 'rank'], [])}\n"
-        f"## Differences from each recorded method\n\n{''.join(rivals)}![Gains](figure.svg)\n"
+        f"{over_graphs}\n## Differences from each recorded method\n\n"
+        f"{''.join(rivals)}![Gains](figure.svg)\n"
     )
 
 

@@ -59,7 +59,6 @@ Protocol = TypedDict("Protocol", {"study": _Text, "revision": int})
 Search = TypedDict("Search", {"trials": int, "seeds": list[int], "chosen": dict[_Name, _Text]})
 File = TypedDict("File", {"path": _File, "sha256": _Sha256, "graph": _Text})
 Claim = TypedDict("Claim", {"test": Share, "validation": Share})
-Cost = TypedDict("Cost", {"bytes": int, "seconds": float, "parameters": int, "hardware": _Text})
 
 
 class Row(Parameters):
@@ -79,7 +78,6 @@ class Row(Parameters):
     search: Search
     files: dict[_Name, File]
     claims: Annotated[dict[_Name, Claim], Field(min_length=1)]
-    costs: dict[_Name, Cost] | None = None
     plugin: _File | None = None
 
     @property

@@ -19,6 +19,7 @@ from feddep.methods.feddep.fused import (
 from feddep.nn.encoders import GAT, HEADS, new_encoder
 from feddep.nn.feature_table import FeatureTable
 from feddep.nn.selfloop import SelfLoopSAGE
+from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
 from feddep.utils.errors import ConfigError
 from graphs import graphs, pairs, random_graph, tree_width
@@ -222,5 +223,6 @@ def test_layouts_that_an_encoder_has_not(layout: str, encoder: str):
     with pytest.raises(ConfigError, match="fused"):
         fused_classifier(layout, 4, WIDTH, HIDDEN, 2, 2, 0.0, encoder=encoder)
     parameters = parameters_of("feddep", fused=layout)
+    setting = TrainingConfig(encoder=encoder, full_batch=True).model_dump()
     with pytest.raises(ConfigError, match="fused"):
-        registry.find("feddep").check_setting(encoder, True, parameters)
+        registry.find("feddep").check_setting(setting, parameters)
