@@ -65,15 +65,16 @@ def load(*paths: str | Path) -> Config:
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """``changes`` over ``base``: mappings are merged, at every depth; anything else is replaced."""
+    """``changes`` over ``base``: mappings are merged, at every depth; anything else is replaced.
+    As Snakemake has it, an empty mapping changes nothing.
+    """
     result = dict(base)
     for key, value in changes.items():
-        before = result.get(key)
-        result[key] = (
-            merged(before, value)
-            if isinstance(before, Mapping) and isinstance(value, Mapping)
-            else value
-        )
+        if not isinstance(value, Mapping):
+            result[key] = value
+        elif value or key not in result:
+            before = result.get(key)
+            result[key] = merged(before if isinstance(before, Mapping) else {}, value)
     return result
 
 

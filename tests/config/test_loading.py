@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from snakemake.utils import update_config
 
@@ -139,6 +139,7 @@ MAPPINGS = st.dictionaries(st.sampled_from("abc"), TREES, max_size=3)
 
 
 @given(MAPPINGS, MAPPINGS)
+@example({"a": None}, {"a": {}})
 def test_files_are_merged_as_snakemake_merges_them(base: dict[str, Any], changes: dict[str, Any]):
     before = copy.deepcopy(base)
     found = merged(base, changes)
