@@ -150,7 +150,7 @@ def out_of_the_box(graph: str, protocol: str) -> dict[str, tuple[dict[str, Any],
 
 def recorded_reference(graph: str, protocol: str, clients: int | None) -> str:
     """In a sentence, how accurate the reference of recorded tuned methods is on a graph, divided as
-    the protocol has it; empty where there is none.
+    the protocol has it, in the study where it is best; empty where there is none.
     """
     preset = PROTOCOLS[protocol]
     division = {
@@ -158,7 +158,7 @@ def recorded_reference(graph: str, protocol: str, clients: int | None) -> str:
         for key, value in preset["split"].items()
     }
     place = variants.format_name(graph, division)
-    clients = clients or len(clients_of(graph)) or preset["clients"]
+    clients, found = clients or len(clients_of(graph)) or preset["clients"], [(0.0, "")]
     for file in sorted(RESULTS.glob("*/choices.csv")):
         protocols = pd.read_csv(file)["chosen_setting"].map(variants.base)
         table = pd.read_csv(file.with_name("table.csv"))
@@ -169,5 +169,5 @@ def recorded_reference(graph: str, protocol: str, clients: int | None) -> str:
         ]
         if len(here) and (protocols == protocol).all():
             title, mean = method_title(here["method"].iloc[0]), here["mean"].iloc[0]
-            return f"Tuned here, {title} has {mean:.3f} ({file.parent})."
-    return ""
+            found.append((mean, f"Tuned here, {title} has {mean:.3f} ({file.parent})."))
+    return max(found)[1]
