@@ -36,7 +36,7 @@ from feddep.datasets.synthetic import planted_partition
 from feddep.experiment import keys, plan, runs
 from feddep.experiment.inputs import make_inputs
 from feddep.experiment.provenance import environment
-from feddep.experiment.tasks import build_task, choose_device
+from feddep.experiment.tasks import build_task, choose_device, device_name
 from feddep.graph import partitioners
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
@@ -84,9 +84,6 @@ __all__ = [
     "synthetic_graph",
     "to_pyg",
 ]
-
-CONFIGURATION = Path("config", "default.yaml")
-"""The configuration of the benchmark, in the working folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -629,7 +626,7 @@ def _claim(output: Path, asked: Mapping[str, Any], device: str, threads: int) ->
         raise DataError(
             f"{output} is there, and of another comparison; name another place, or delete it"
         )
-    write_json(beside, {"comparison": made, **environment(choose_device(device), threads)})
+    write_json(beside, {"comparison": made, **environment(device_name(device), threads)})
 
 
 def _plain(value: Any) -> Any:
@@ -640,7 +637,7 @@ def _plain(value: Any) -> Any:
     return value.item()
 
 
-def results(protocol: str, config: str | Path = CONFIGURATION) -> pd.DataFrame:
+def results(protocol: str, config: str | Path = loading.CONFIGURATION) -> pd.DataFrame:
     """The recorded runs of a protocol, from the tables that git keeps: a row for each study that
     has a run, with what it is of, in full, and what it measured.
 
@@ -660,7 +657,9 @@ def results(protocol: str, config: str | Path = CONFIGURATION) -> pd.DataFrame:
     return recorded_runs.results(loading.load(config), protocol)
 
 
-def curves(protocol: str, keys: Sequence[str], config: str | Path = CONFIGURATION) -> pd.DataFrame:
+def curves(
+    protocol: str, keys: Sequence[str], config: str | Path = loading.CONFIGURATION
+) -> pd.DataFrame:
     """The curves of recorded runs, a row a run and round: ``key``, ``round``, ``loss`` and the
     accuracies ``validation``, ``test``, ``local_before`` and ``local_after``.
 

@@ -278,6 +278,7 @@ def _add_published(parser: argparse.ArgumentParser) -> None:
         "--config",
         type=Path,
         action="append",
+        default=[],
         metavar="FILE",
         help="(default: config/default.yaml)",
     )
@@ -321,7 +322,7 @@ def _rank(given: argparse.Namespace) -> None:
     from feddep.config import variants
     from feddep.config.loading import load
 
-    config = load(*(given.config or [Path("config", "default.yaml")]))
+    config = load(*given.config)
     for name in api.named([given.method]):
         spelled = variants.format_name(name, key_values(given.parameter))
         print(
@@ -460,7 +461,7 @@ def _verify(given: argparse.Namespace) -> None:
     from feddep.config.loading import load
     from feddep.experiment import verification
 
-    config = load(*(given.config or [Path("config", "default.yaml")]))
+    config = load(*given.config)
     asked = {
         part: getattr(given, part)
         for part in ("setting", "dataset", "split", "partition", "method", "clients")

@@ -12,7 +12,6 @@ import pandas as pd
 
 from feddep import api, leaderboard
 from feddep.config import loading
-from feddep.config.loading import Config
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment import plan, runs
 from feddep.experiment.plan import Run
@@ -27,7 +26,9 @@ def export(given: argparse.Namespace) -> None:
     """Run ``feddep export``."""
     chosen = divisions.seeds(given.seeds) if given.seeds else []
     every = given.graph == "all"
-    recorded = plan.compared_runs(_config(given), given.study) if every or not chosen else {}
+    recorded = (
+        plan.compared_runs(loading.load(*given.config), given.study) if every or not chosen else {}
+    )
     for graph in recorded if every else [given.graph]:
         name = graph if graph in REGISTRY else Path(graph).stem
         if not chosen and name not in recorded:
@@ -48,7 +49,7 @@ def judge_files(given: argparse.Namespace) -> None:
     files = sorted(given.predictions.glob("*.npz")) or [given.predictions]
     if not given.predictions.exists():
         raise DataError(f"{given.predictions} is missing; api.save_predictions writes it")
-    config = _config(given)
+    config = loading.load(*given.config)
     recorded = plan.compared_runs(config, given.study)
     if unknown := {file.stem for file in files} - {*recorded}:
         raise ConfigError(
@@ -80,7 +81,7 @@ def submit(given: argparse.Namespace) -> None:
     if not given.check:
         print(rows.prepare(given.folder, Path("submissions")))
         return
-    config = _config(given)
+    config = loading.load(*given.config)
     trainer = Trainer(config, given.work)
     if given.base is None:
         names = sorted(file.parent.name for file in given.folder.glob(f"*/{rows.ROW}"))
@@ -91,10 +92,6 @@ def submit(given: argparse.Namespace) -> None:
             print(f"{name}, {graph}: {grade}")
         for line in rows.retrain(config, given.folder / name, trainer) if given.retrain else ():
             print(line)
-
-
-def _config(given: argparse.Namespace) -> Config:
-    return loading.load(*(given.config or [Path("config", "default.yaml")]))
 
 
 def _on_seeds(recorded: Sequence[Run], seeds: str) -> list[Run]:

@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import torch
 from tqdm import tqdm
 
 from feddep.config import entries
 from feddep.config.entries import Entry
 from feddep.config.loading import Config
-from feddep.experiment import plan, runs, training_stages
+from feddep.experiment import plan, runs
 from feddep.experiment.plan import Run
 from feddep.experiment.verification import Trainer
 from feddep.reporting import load, statistics
@@ -125,10 +124,8 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
     """Train what is neither recorded nor cached; returns the runs but those that diverged, which of
     a trial of a search is a result.
     """
-    torch.set_num_threads(config["threads"])  # which the provenance of each run tells
     diverged, trainer = set(), Trainer(config, folder)
     for run in track(runs.untrained(config, wanted), wanted[0].method.label):
-        graph, *_ = trainer.inputs(run)
         start = time.perf_counter()
         try:
             measured = summary(trainer.train(run))
@@ -138,10 +135,7 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
                 diverged.add(run.key)
                 continue
             measured = DIVERGED
-        known = {"data_fingerprint": graph.fingerprint, "seconds_before": {}}
-        seconds = time.perf_counter() - start
-        file = runs.cached(config, run.key)
-        training_stages.record(config, run, measured, known, seconds, file)
+        trainer.write(config, run, measured, time.perf_counter() - start)
     return [run for run in wanted if run.key not in diverged]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from feddep import api, cli, leaderboard, tuning
 from feddep.config import variants
@@ -114,7 +115,11 @@ def test_the_command_and_a_method_of_ones_own(graph_file: Path, capsys: pytest.C
     given = ["compare", "fedavg", str(plugin), "--graph", str(graph_file), "--clients", "2"]
     given += ["--seeds", "2", "--tuned", "3", "--output", str(folder), "--device", "cpu"]
     given += [word for key, value in QUICK.items() for word in ("--set", f"{key}={value}")]
-    assert cli.main(given) in (0, None)
+    before = torch.get_num_threads()
+    assert cli.main([*given, "--threads", str(before + 1)]) in (0, None)
+    assert torch.get_num_threads() == before
+    for file in (folder / ".cache" / "runs").glob("*.json"):
+        assert read_json(file)["row"]["machine"].endswith(f"{before + 1} threads")
     assert "Mine" in capsys.readouterr().out
     table = pd.read_csv(folder / "table.csv").set_index("method")
     assert table.index.to_list() == ["fedavg", "mine", "fedavg"]

@@ -19,6 +19,8 @@ from feddep.datasets.public_graphs import REGISTRY
 from feddep.methods import plugins
 from feddep.utils.errors import ConfigError, nearest
 
+CONFIGURATION = Path("config", "default.yaml")
+"""The configuration of the benchmark, in the working folder."""
 STUDIES = Path("studies")
 """The folder of the studies, in the working folder."""
 SEARCH_SEEDS = [20, 21, 22]
@@ -48,18 +50,18 @@ class _Loader(yaml.CSafeLoader):
 
 
 def load(*paths: str | Path) -> Config:
-    """Read a configuration from one or more files, YAML or JSON, and validate it.
+    """Read a configuration from files, YAML or JSON, and validate it.
 
     Args:
         paths: later files over earlier ones, as Snakemake puts them together: mappings are merged,
-            anything else is replaced.
+            anything else is replaced; by default :data:`CONFIGURATION`.
 
     Raises:
         ConfigError: if a file is missing, cannot be read or is not YAML, or for any reason of
             :func:`validate`.
     """
     raw: dict[str, Any] = {}
-    for path in paths:
+    for path in paths or (CONFIGURATION,):
         raw = merged(raw, read(path))
     return validate(raw)
 

@@ -88,3 +88,10 @@ def choose_device(wish: str) -> str:
             "device is cuda, but PyTorch finds no GPU on this machine; set it to auto or cpu"
         )
     return "cuda" if present and wish != "cpu" else "cpu"
+
+
+def device_name(wish: str) -> str:
+    """What computes, as a provenance names it: ``cpu``, or the name of the GPU.  Errors are those
+    of :func:`choose_device`.
+    """
+    return torch.cuda.get_device_name() if choose_device(wish) == "cuda" else "cpu"

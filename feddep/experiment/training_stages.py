@@ -16,7 +16,7 @@ from feddep.experiment.inputs import split_nodes
 from feddep.experiment.plan import Run
 from feddep.experiment.provenance import environment
 from feddep.experiment.steps import step_jobs
-from feddep.experiment.tasks import build_task, choose_device
+from feddep.experiment.tasks import build_task, choose_device, device_name
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
@@ -170,9 +170,8 @@ def record(
         seconds: of training.
         output: where to.
     """
-    device = torch.cuda.get_device_name() if choose_device(config["device"]) == "cuda" else "cpu"
     provenance = {
-        **environment(device, torch.get_num_threads()),
+        **environment(device_name(config["device"]), torch.get_num_threads()),
         **known,
         "seconds": round(seconds, 3),
     }

@@ -20,7 +20,7 @@ from feddep.experiment import plan, runs
 from feddep.experiment.inputs import Inputs, inputs, read_graph
 from feddep.experiment.plan import Run
 from feddep.experiment.provenance import environment
-from feddep.experiment.tasks import build_task, choose_device
+from feddep.experiment.tasks import build_task, choose_device, device_name
 from feddep.graph.graph import Graph
 from feddep.training.summary import summary
 from feddep.training.task import RunResult
@@ -71,15 +71,21 @@ class Trainer:
         records = {**self.config["records"], "use": False}
         config = Config({**self.config, "output": str(self.folder), "records": records})
         start, result = time.perf_counter(), self.train(run)
+        self.write(config, run, summary(result), time.perf_counter() - start)
+        return config
+
+    def write(self, config: Config, run: Run, measured: Mapping[str, Any], seconds: float) -> None:
+        """Write what :meth:`train` measured to the cache of a configuration, with the time that it
+        took.
+        """
         graph, *_ = self.inputs(run)
         provenance = {
-            **environment(choose_device(config["device"]), config["threads"]),
+            **environment(device_name(self.config["device"]), self.config["threads"]),
             "data_fingerprint": graph.fingerprint,
-            "seconds": time.perf_counter() - start,
+            "seconds": round(seconds, 3),
             "seconds_before": {},
         }
-        runs.write_cached(run, summary(result), provenance, runs.cached(config, run.key))
-        return config
+        runs.write_cached(run, measured, provenance, runs.cached(config, run.key))
 
     def train(self, run: Run) -> RunResult:
         """Train a run, with the threads of the configuration."""
