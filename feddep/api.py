@@ -15,7 +15,7 @@ import json
 import math
 import operator
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -508,31 +508,17 @@ def compare(
         PartitionError: if the graph has too few nodes for so many clients.
     """
     names, given = named(methods), dict(parameters or {})
-    clients, seeds = (
-        None if clients is None else _integer("clients", clients, 1),
-        _integer("seeds", seeds, 1),
-    )
-    known = {name: registry.find(name).parameters.model_fields.keys() for name in names}
-    for parameter in given:
-        if not any(parameter in fields for fields in known.values()):
-            theirs = {field for fields in known.values() for field in fields}
-            raise ConfigError(
-                f"parameters.{parameter} is no parameter of {', '.join(names)}; "
-                f"{nearest(parameter, theirs)}"
-            )
+    seeds = _integer("seeds", seeds, 1)
+    if clients is not None:
+        clients = _integer("clients", clients, 1)
+    _check_known(given, names)
     if protocol not in PROTOCOLS:
         raise ConfigError(f"protocol is {show(protocol)}; allowed: {', '.join(PROTOCOLS)}")
-    graph = os.fspath(graph) if isinstance(graph, os.PathLike) else graph
-    source = graph if isinstance(graph, str) else ""
-    path = source if source not in {"", *public_graphs.REGISTRY} else None
-    if path and not os.path.exists(path):
-        raise ConfigError(
-            f"graph is {path}, which is no file, no folder and no public dataset; "
-            f"{nearest(path, public_graphs.REGISTRY)}"
-        )
-    if isinstance(graph, str):
-        graph = load_graph(graph) if path else load_dataset(graph)
     preset = PROTOCOLS[protocol]
+    source = os.fspath(graph) if isinstance(graph, str | os.PathLike) else ""
+    path = source if source not in {"", *public_graphs.REGISTRY} else None
+    if not isinstance(graph, Graph):
+        graph = _read_graph(source)
     drawn: Any = partition
     if callable(partition):
         among = clients or preset["clients"]
@@ -560,26 +546,20 @@ def compare(
             found = tuning.search(names, source, output.parent, tuned, **asked)
             write_csv(output, found)
             return found
-    how = drawn or ("given" if public_graphs.clients_of(source) else "louvain")
-    division: Any = (
-        how
-        if isinstance(how, Partition | list)
-        else _checked(models.PartitionOptions, {"method": how}, "partition")
-    )
-    if clients is None and how != "given":
+    division = drawn or ("given" if public_graphs.clients_of(source) else "louvain")
+    if clients is None and division != "given":
         clients = preset["clients"]
-    shares = (
-        split.checked(graph)
-        if isinstance(split, Split)
-        else _checked(
-            models.SplitOptions,
-            {**preset["split"], **({"method": split} if split else {})},
-            "split",
-        )
-    )
-    setting = {**preset["setting"], **(setting or {})}
+    if not isinstance(division, Partition | list):
+        division = _checked(models.PartitionOptions, {"method": division}, "partition")
+    shares: Any
+    if isinstance(split, Split):
+        shares = split.checked(graph)
+    else:
+        options = {**preset["split"], **({"method": split} if split else {})}
+        shares = _checked(models.SplitOptions, options, "split")
+    common = {**preset["setting"], **asked["setting"]}
     partitioned = (
-        setting.get("evaluation") == "owners"
+        common.get("evaluation") == "owners"
         or getattr(shares, "method", "") == "within_clients"
         or any(registry.find(name).partitioned for name in names)
     )
@@ -591,14 +571,15 @@ def compare(
         )
         sizes = {"train_nodes": len(nodes.train), "test_nodes": len(nodes.test)}
         for name in names:
-            own = {key: value for key, value in given.items() if key in known[name]}
             changes, tried = chosen.get(name, ({}, {}))
+            fields = registry.find(name).parameters.model_fields
+            own = {key: value for key, value in given.items() if key in fields}
             result = run(
                 name,
                 graph,
                 nodes,
                 owners,
-                setting={**setting, **changes, **asked["setting"]},
+                setting={**common, **changes, **asked["setting"]},
                 parameters={**tried, **own},
                 features=features,
                 seed=seed,
@@ -612,16 +593,37 @@ def compare(
     return pd.concat(rows, ignore_index=True)
 
 
+def _check_known(given: Iterable[str], names: Sequence[str]) -> None:
+    """Refuse parameters that none of the methods has."""
+    known = {field for name in names for field in registry.find(name).parameters.model_fields}
+    for parameter in given:
+        if parameter not in known:
+            raise ConfigError(
+                f"parameters.{parameter} is no parameter of {', '.join(names)}; "
+                f"{nearest(parameter, known)}"
+            )
+
+
+def _read_graph(source: str) -> Graph:
+    """The public dataset of a name, or the graph of a path."""
+    if source in public_graphs.REGISTRY:
+        return load_dataset(source)
+    if not os.path.exists(source):
+        raise ConfigError(
+            f"graph is {source}, which is no file, no folder and no public dataset; "
+            f"{nearest(source, public_graphs.REGISTRY)}"
+        )
+    return load_graph(source)
+
+
 def _claim(output: Path, asked: Mapping[str, Any], device: str, threads: int) -> None:
     """Write beside a file what its comparison is, and with what it is made.
 
     Raises:
         DataError: if the file is of another one.
     """
-    beside, made = (
-        output.with_suffix(".provenance.json"),
-        json.loads(json.dumps(asked, default=_plain)),
-    )
+    beside = output.with_suffix(".provenance.json")
+    made = json.loads(json.dumps(asked, default=_plain))
     if output.exists() and not (beside.exists() and read_json(beside)["comparison"] == made):
         raise DataError(
             f"{output} is there, and of another comparison; name another place, or delete it"
@@ -712,10 +714,8 @@ def prepare(
     """
     plugins.use()
     found = registry.find(method)
-    chosen, seed = (
-        _checked(found.parameters, parameters or {}, "parameters"),
-        _integer("seed", seed),
-    )
+    chosen = _checked(found.parameters, parameters or {}, "parameters")
+    seed = _integer("seed", seed)
     specification = {
         "dataset": _checked(models.Dataset, {"features": features, "labelled": labelled}).in_key(),
         "setting": _checked(TrainingConfig, setting or {}, "setting").in_key(),
