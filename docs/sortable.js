@@ -1,11 +1,11 @@
 // The leaderboard without this script is one table. It adds a button to each head, which sorts, and fields
 // above: of heads with data-filter, which rows are shown; of data-columns, which columns; and a search.
-// A plain table with numbers sorts, too: by the number that a cell begins with, such as 0.012 of "▲ +0.012".
+// A plain table with numbers sorts, too: by the number that a cell begins with, such as 0.012 of "+0.012▲".
 const sortable = (table) => {
   const [head] = table.querySelectorAll("thead tr"), heads = [...head.cells], body = table.querySelector("tbody");
   const rows = [...body.rows];
   const number = (cell) => {
-    const { order } = cell.dataset, [, found] = /^[^\p{L}\d+−]*([+−]?\d[\d,]*(?:\.\d+)?)/u.exec(order ? "" : cell.textContent) ?? [];
+    const { order } = cell.dataset, [, found] = /^±?([+−]?\d[\d,]*(?:\.\d+)?)/.exec(order ? "" : cell.textContent) ?? [];
     return order ? Number(order) : found ? Number(found.replace("−", "-").replaceAll(",", "")) : null;
   };
   const cells = (k) => rows.map((row) => row.cells[k]);
