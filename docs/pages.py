@@ -22,7 +22,6 @@ from written import number, signed
 from feddep.config import variants
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.reporting import inference, results, statistics
-from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order
 from feddep.reporting.labels import dataset_title, marked_title, method_title, sees_more
 
@@ -153,8 +152,12 @@ class Tables:
 
 
 def markdown(lines: list[list[str]]) -> str:
-    """A Markdown table of numbers; the first line is its head."""
-    return md.table(lines[0], lines[1:], numbers=True).rstrip()
+    """A Markdown table of numbers, not padded: a changed number changes its line alone.
+
+    The first line is the head.
+    """
+    rule = ["---", *["---:"] * (len(lines[0]) - 1)]
+    return "\n".join(f"|{'|'.join(cells)}|" for cells in (lines[0], rule, *lines[1:]))
 
 
 def _title(column: str, value: Any, titles: Mapping[Any, str] | None) -> str:

@@ -1,27 +1,41 @@
 // The leaderboard without this script is one table. It adds a button to each head, which sorts, and fields
 // above: of heads with data-filter, which rows are shown; of data-columns, which columns; and a search.
+// A plain table with numbers sorts, too: by the number that a cell begins with, such as 0.012 of "+0.012▲".
+const sortable = (table) => {
+  const [head] = table.querySelectorAll("thead tr"), heads = [...head.cells], body = table.querySelector("tbody");
+  const rows = [...body.rows];
+  const number = (cell) => {
+    const { order } = cell.dataset, [, found] = /^±?([+−]?\d[\d,]*(?:\.\d+)?)/.exec(order ? "" : cell.textContent) ?? [];
+    return order ? Number(order) : found ? Number(found.replace("−", "-").replaceAll(",", "")) : null;
+  };
+  const cells = (k) => rows.map((row) => row.cells[k]);
+  const numbers = heads.map((_, k) => cells(k).some((cell) => cell.dataset.order) || cells(k).filter((cell) => number(cell) !== null).length > rows.length / 2);
+  if (rows.length < 4 || !numbers.includes(true)) return;
+  const value = (row, k) => {
+    const cell = row.cells[k], text = cell.textContent;
+    return numbers[k] ? number(cell) : text === "–" || cell.dataset.columns ? null : text;
+  };
+  const sort = (k) => {
+    const orders = numbers[k] ? ["descending", "ascending"] : ["ascending", "descending"];
+    const order = orders.find((each) => each !== heads[k].ariaSort);
+    heads.forEach((each, other) => (each.ariaSort = other === k ? order : null));
+    const sign = order === "ascending" ? 1 : -1;
+    const before = (x, y) => (x === y ? 0 : x === null ? 1 : y === null ? -1 : x < y ? -sign : sign);
+    body.append(...rows.sort((a, b) => before(value(a, k), value(b, k))));
+  };
+  heads.forEach((each, k) => {
+    if (!each.textContent) return;
+    const button = document.createElement("button");
+    button.append(...each.childNodes);
+    button.addEventListener("click", () => sort(k));
+    each.append(button);
+  });
+};
 document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".md-typeset table:has(thead)").forEach(sortable);
   for (const board of document.querySelectorAll(".board")) {
-    const [head] = board.querySelectorAll("thead tr"), heads = [...head.cells], body = board.querySelector("tbody");
-    const rows = [...body.rows], fields = document.createElement("form"), count = document.createElement("output");
-    const value = (row, k) => {
-      const { order } = row.cells[k].dataset, text = row.cells[k].textContent;
-      return order ? Number(order) : text === "–" || row.cells[k].dataset.columns ? null : text;
-    };
-    const sort = (k) => {
-      const orders = rows.some((row) => row.cells[k].dataset.order) ? ["descending", "ascending"] : ["ascending", "descending"];
-      const order = orders.find((each) => each !== heads[k].ariaSort);
-      heads.forEach((each, other) => (each.ariaSort = other === k ? order : null));
-      const sign = order === "ascending" ? 1 : -1;
-      const before = (x, y) => (x === y ? 0 : x === null ? 1 : y === null ? -1 : x < y ? -sign : sign);
-      body.append(...rows.sort((a, b) => before(value(a, k), value(b, k))));
-    };
-    heads.forEach((each, k) => {
-      const button = document.createElement("button");
-      button.append(...each.childNodes);
-      button.addEventListener("click", () => sort(k));
-      each.append(button);
-    });
+    const heads = [...board.querySelectorAll("thead th")], rows = [...board.querySelectorAll("tbody tr")];
+    const fields = document.createElement("form"), count = document.createElement("output");
     const field = (title, control) => {
       const label = document.createElement("label");
       label.append(title, control);

@@ -50,10 +50,10 @@ def test_numbers(tables: pages.Tables):
 
 def test_a_grid(tables: pages.Tables):
     assert rendered("{{ grid('one', 'dataset', ['mean', 'std']) }}", tables).splitlines() == [
-        "|        | Cora         | PubMed   |",
-        "| ------ | -----------: | -------: |",
-        "| Local  | 0.000; 0.020 | –        |",
-        "| FedAvg | 0.123; 0.010 | 0.500; – |",
+        "||Cora|PubMed|",
+        "|---|---:|---:|",
+        "|Local|0.000; 0.020|–|",
+        "|FedAvg|0.123; 0.010|0.500; –|",
     ]
 
 
