@@ -108,6 +108,7 @@ def test_the_tutorial(tmp_path: Path):
         shutil.copytree(REPOSITORY / name, tmp_path / name, symlinks=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path)}
+    (tmp_path / "mixed.py").write_text(blocks("own-method.md")[0][1])
     said = []
     for kind, text in blocks("tutorial.md"):
         if named := re.match(r"# (\S+\.(?:py|yaml))(, in place of its last two lines)?\n", text):
@@ -122,6 +123,6 @@ def test_the_tutorial(tmp_path: Path):
         assert done.returncode == 0, done.stdout + done.stderr
         said.append(done.stdout)
     rows = pd.read_csv(tmp_path / "results" / "mine" / "runs" / "quick.csv")
-    assert sorted(rows["method"]) == ["fedavg", "sparsified", "sparsified", "sparsified"]
-    test = rows.loc[rows["parameters"] == "kept=0.8", "test"].item()
+    assert sorted(rows["method"]) == ["fedavg", "mixed", "mixed", "mixed"]
+    test = rows.loc[rows["parameters"] == "own=0.8", "test"].item()
     assert f"{test:.3f}" in said[-1]  # the same number in Python
