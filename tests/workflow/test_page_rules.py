@@ -4,6 +4,7 @@ they run is run.
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from feddep import api, leaderboard
+from feddep import api, cli, leaderboard
 from feddep.config.loading import merged, read, validate
 from feddep.experiment import plan
 from feddep.reporting import studies
@@ -97,6 +98,53 @@ def test_other_parts_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     graph, split = api.load_graph("mine.adjlist"), api.split(given_graph, method="few")
     assert np.array_equal(graph.edges(), given_graph.edges())
     assert len(split.train) == 2 * 3
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.usefixtures("cora")
+def test_common_mistakes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    sessions = [text.splitlines() for _, text in blocks("mistakes.md")]
+    assert len(sessions) == 10
+    for command, printed in sessions:
+        assert cli.main(shlex.split(command)[2:]) == 1
+        assert capsys.readouterr().err.splitlines()[-1] == printed
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("cora")
+def test_readme(tmp_path: Path):
+    """Each command as it is printed, but the address; targets of make have tests of their own."""
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    start, library, compared = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (session,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    clone, enter, demo, activate, run = start.splitlines()
+    address = clone.split()[-1]
+    assert library == f"pip install git+{address}\n"
+    assert activate == "source .venv/bin/activate"
+    folder = tmp_path / enter.removeprefix("cd ")
+    command = clone.replace(address, REPOSITORY.as_uri()).split()
+    subprocess.run([*command, folder], cwd=tmp_path, check=True)
+    (folder / "mine.py").write_text(blocks("own-method.md")[0][1])
+    made = subprocess.run(
+        [*demo.partition("#")[0].split(), "--dry-run"], cwd=folder, capture_output=True, text=True
+    )
+    assert "--configfile config/demo.yaml" in made.stdout
+    (folder / "feddep_command").mkdir()
+    feddep = folder / "feddep_command" / "feddep"
+    feddep.write_text(f'#!/bin/sh\nexec {sys.executable} -m feddep "$@"\n')
+    feddep.chmod(0o755)
+    path = os.pathsep.join([str(feddep.parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(folder)}
+    for command in (["bash", "-euc", run + "\n" + compared], [sys.executable, "-c", session]):
+        subprocess.run(command, cwd=folder, env=environment, check=True)
+    found = pd.read_csv(folder / "comparison" / "runs.csv")
+    assert found["method"].unique().tolist() == ["fedavg_finetuned", "fedper", "mixed"]
 
 
 @pytest.mark.dag
