@@ -44,7 +44,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     those of ``pyproject.toml``.
     """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    config.site_url, config.repo_url = project["urls"]["Site"], project["urls"]["Repository"]
+    config.site_url = project["urls"]["Site"]
+    config.repo_url, config.repo_name = project["urls"]["Repository"], "Repository"
     config.mdx_configs.setdefault("toc", {})["slugify"] = slug
     for entry in config.nav or ():
         if "Methods" in entry:

@@ -137,9 +137,9 @@ class SplitOptions(Parameters):
     """Which nodes train, validate and test."""
 
     method: Annotated[str, AfterValidator(_splitter)] = "random"
-    """`random`: drawn from all nodes; `class_balanced`: as many training nodes of each class
-    (code); `within_clients`: the same shares of each class at each client (OpenFGL); `masks`: as in
-    your files; or one of a plugin"""
+    """`random`: drawn from all nodes. `class_balanced`: as many training nodes of each class
+    (code). `within_clients`: the same shares of each class at each client (OpenFGL). `masks`: as in
+    your files. Or one of a plugin"""
     train: Fraction = 0.6
     """share of training nodes (FedDEP, FedSage)"""
     val: Fraction = 0.2
@@ -159,11 +159,11 @@ class PartitionOptions(Parameters):
     """
 
     method: Annotated[str, AfterValidator(_partitioner)] = "louvain"
-    """`louvain`: communities, dealt to clients (FedDEP, FedSage); `random`: equal random parts;
-    `dirichlet`: unequal shares of each class (Li et al. 2022); `shards`: few classes a client
-    (McMahan et al. 2017); `metis`: equal parts with few edges between them; `overlap`: clients
-    share nodes, as each draws half of a METIS part that five clients have (FED-PUB); `given`: as
-    the data say; or one of a plugin"""
+    """`louvain`: communities, dealt to clients (FedDEP, FedSage). `random`: equal random parts.
+    `dirichlet`: unequal shares of each class (Li et al. 2022). `shards`: few classes a client
+    (McMahan et al. 2017). `metis`: equal parts with few edges between them. `overlap`: clients
+    share nodes, as each draws half of a METIS part that five clients have (FED-PUB). `given`: as
+    the data say. Or one of a plugin"""
     delta: Annotated[Natural, InKey(methods=("louvain",))] = 20
     """slack in nodes: larger communities than n/M − `delta` are cut to that size, and a client
     takes communities below n/M + `delta` (code)"""

@@ -95,8 +95,8 @@ SCHEMA: dict[str, Column] = {
     "rounds": Column("Int64", "rounds that were trained"),
     "best_round": Column(
         "string",
-        "JSON: the round best on validation nodes, from 1; a list where each client has its own, "
-        "and where the evaluation is `owners`, of that before and that after the local steps",
+        "JSON: the round best on validation nodes, from 1. A list where each client has its own, "
+        "or, where the evaluation is `owners`, of that before and that after the local steps",
     ),
     "client_accuracies": Column(
         "string",

@@ -71,16 +71,16 @@ class TrainingConfig(Parameters):
     """what a client counts in FedAvg's mean: its training `nodes`, or the same as others (McMahan
     et al.: `nodes`; FedDEP, FedSage: `equal`)"""
     evaluation: Annotated[Literal["method", "owners"], InKey(default=False)] = "method"
-    """what is reported: the test that the `method` declares; or `owners`: each client classifies
-    its own test nodes with its own model, before or after its local training, whichever is better
-    on its validation nodes"""
+    """which test is reported: that which the `method` declares, or `owners`. Then each client
+    classifies its own test nodes with its own model, before or after its local training, whichever
+    is better on its validation nodes"""
     metric: Annotated[Metric, InKey(default=False)] = "accuracy"
-    """`accuracy`: share of nodes that get their true class; `roc_auc`, for two classes: how often a
-    node of class 1 is ranked above one of class 0, printed where pages say accuracy"""
+    """`accuracy`: share of nodes that get their true class. `roc_auc`, for two classes: how often a
+    node of class 1 is ranked above one of class 0; pages print it as accuracy"""
     encoder: Annotated[str, AfterValidator(_known)] = "sage"
-    """layers of the classifier. `sage`: GraphSAGE with means; `sage_selfloop`: a node is among its
-    neighbours, as in FedDEP's own classifier; `gcn`; `gat`; `mlp`: no edges; `sgc`: a linear map of
-    smoothed features; `gamlp`: an MLP of features over several hops, weighed by each node; or a
+    """layers of the classifier. `sage`: GraphSAGE with means. `sage_selfloop`: a node is among its
+    neighbours, as in FedDEP's own classifier. `gcn`. `gat`. `mlp`: no edges. `sgc`: a linear map of
+    smoothed features. `gamlp`: an MLP of features over several hops, weighed by each node. Or a
     plugin's, or a class of PyTorch Geometric such as `torch_geometric.nn.models.GIN` (FedDEP,
     FedSage: `sage`)"""
     layers: Annotated[int, Field(ge=1, le=16)] = 2

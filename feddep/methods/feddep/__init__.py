@@ -39,9 +39,9 @@ class LayerParameters(Parameters):
     """The layers of the embedding-fused classifier."""
 
     fused: Literal["paper", "authors", "chained"] = "authors"
-    """layers of the classifier: `paper`, its equation with K + 1 matrices; `authors`, a map of z̄
-    added to each layer of the encoder; `chained`, the code as it stands, each map reading the one
-    before, not for `feddep_wo_nfdp`"""
+    """layers of the classifier. `paper`: its equation with K + 1 matrices. `authors`: a map of z̄
+    added to each layer of the encoder. `chained`: the code as it stands, each map reading the one
+    before; not for `feddep_wo_nfdp`"""
     initial: Literal["he", "uniform"] = "he"
     """initial weights of the paper's layers"""
 

@@ -99,9 +99,9 @@ class WeightParameters(PerturbedParameters):
     """How A's weights are kept from telling edges."""
 
     weights: Literal["trained", "detached", "frozen", "dpsgd"] = "trained"
-    """`trained`: by gradients that pass edges without noise; `detached`: noise comes before a
-    layer's weights and no gradient passes the sum; `frozen`: encoder and layers are not trained
-    with the graph; `dpsgd`: by clipped and noised gradients (paper: `trained`)"""
+    """`trained`: by gradients that pass edges without noise. `detached`: noise comes before a
+    layer's weights and no gradient passes the sum. `frozen`: encoder and layers are not trained
+    with the graph. `dpsgd`: by clipped and noised gradients (paper: `trained`)"""
     clip: StepSize = 1.0
     """clipping norm of A's gradient, for `dpsgd`"""
     gradient_ratio: StepSize = 1.0
