@@ -61,8 +61,8 @@ class Data(Parameters):
     """Sources of raw files."""
 
     mirror: Text | None = None
-    """folder or URL with the raw files, tried before the public sources; `null`: what the
-    environment variable `FEDDEP_DATA_MIRROR` says. Files are verified wherever they come from"""
+    """folder or URL with raw files, tried before the public sources; `null`: what
+    `FEDDEP_DATA_MIRROR` says. All files are verified"""
 
 
 class Memory(Parameters):
@@ -108,44 +108,44 @@ class Dataset(Parameters):
     """A graph to train on."""
 
     features: Literal["raw", "row", "minmax"] = "raw"
-    """`raw`: as in the files; `minmax`: each column scaled to 0–1, as the code does for MSAcademic;
-    `row`: those of a node sum to 1 (code: `raw`)"""
+    """`raw`: as in the files; `minmax`: columns scaled to 0–1, as for MSAcademic; `row`: those of a
+    node sum to 1 (code: `raw`)"""
     labelled: Annotated[float, Field(gt=0, le=1)] | None = None
-    """share of all nodes whose label may be trained on, at most `split.train`; `null`: all of
-    these. A smaller share is part of a larger one"""
+    """share of all nodes whose label may be trained on; `null`: `split.train`. A smaller share is
+    part of a larger one"""
     noise: Annotated[Noise | None, InKey(default=False)] = None
-    """what is wrong with the data that clients train on: features set to 0 (`feature_sparsity`) or
-    made noisy, edges lost (`topology_sparsity`) or added, labels missing (`label_sparsity`) or
-    wrong. Validation and test see the graph as it is (OpenFGL)"""
+    """what is wrong in training: features are 0 (`feature_sparsity`) or noisy, edges lost
+    (`topology_sparsity`) or added, labels missing (`label_sparsity`) or wrong. Validation and test
+    see the graph as it is (OpenFGL)"""
     noise_level: Annotated[Share, InKey(default=False)] = 0.1
     """share of features, edges or labels; for `feature_noise` the standard deviation (OpenFGL)"""
     noisy_clients: Annotated[float, InKey(default=False), Field(gt=0, le=1)] = 1.0
-    """share of the clients with noise, at least one, drawn by the seed"""
+    """share of clients with noise, at least one"""
     split: Annotated[dict[str, Any] | None, InKey(ever=False)] = None
-    """what differs from the key `split` for this graph, such as `{method: masks}`"""
+    """what differs from the key `split` here, such as `{method: masks}`"""
     partition: Annotated[dict[str, Any] | None, InKey(ever=False)] = None
-    """what differs from the key `partition` for this graph, such as `{method: random}`; a graph
-    whose parts are clients has `given`"""
+    """what differs from the key `partition` here, such as `{method: random}`; parts that are
+    clients have `given`"""
     path: Annotated[Text | None, InKey(ever=False)] = None
-    """[graph of your own](../docs/guide/own-data.md): a file or folder, relative to the working
-    folder. The content is in the key"""
+    """[your graph](../docs/guide/own-data.md): a file or folder, relative to the working folder.
+    Its content is in the key"""
     synthetic: Annotated[Synthetic | None, InKey(default=False)] = None
-    """makes a random graph with bags of words instead of reading files"""
+    """makes a random graph instead"""
 
 
 class SplitOptions(Parameters):
     """Which nodes train, validate and test."""
 
     method: Annotated[str, AfterValidator(_splitter)] = "random"
-    """`random`: drawn from all nodes. `class_balanced`: as many training nodes of each class
-    (code). `within_clients`: the same shares of each class at each client (OpenFGL). `masks`: as in
-    your files. Or one of a plugin"""
+    """`random`: from all nodes. `class_balanced`: as many training nodes of each class (code).
+    `within_clients`: the same shares of each class at each client (OpenFGL). `masks`: as in your
+    files. Or a plugin's"""
     train: Fraction = 0.6
     """share of training nodes (FedDEP, FedSage)"""
     val: Fraction = 0.2
     """share of validation nodes; the rest are test nodes (FedDEP, FedSage)"""
     unseen: Annotated[bool, InKey(default=False)] = False
-    """whether test nodes and their edges are missing while models train, for an inductive test"""
+    """whether test nodes and their edges are missing in training, for an inductive test"""
 
     def shares(self) -> dict[str, float]:
         """Shares of ``train``, ``val`` and ``test`` nodes; they sum to 1."""
@@ -159,14 +159,13 @@ class PartitionOptions(Parameters):
     """
 
     method: Annotated[str, AfterValidator(_partitioner)] = "louvain"
-    """`louvain`: communities, dealt to clients (FedDEP, FedSage). `random`: equal random parts.
-    `dirichlet`: unequal shares of each class (Li et al. 2022). `shards`: few classes a client
-    (McMahan et al. 2017). `metis`: equal parts with few edges between them. `overlap`: clients
-    share nodes, as each draws half of a METIS part that five clients have (FED-PUB). `given`: as
-    the data say. Or one of a plugin"""
+    """`louvain`: communities (FedDEP, FedSage). `random`: equal parts. `dirichlet`: unequal shares
+    of each class (Li et al. 2022). `shards`: few classes a client (McMahan et al. 2017). `metis`:
+    equal parts with few edges between them. `overlap`: each of five clients draws half of a METIS
+    part (FED-PUB). `given`: as the data say. Or a plugin's"""
     delta: Annotated[Natural, InKey(methods=("louvain",))] = 20
-    """slack in nodes: larger communities than n/M − `delta` are cut to that size, and a client
-    takes communities below n/M + `delta` (code)"""
+    """slack: larger communities than n/M − `delta` are cut to that size; a client takes some below
+    n/M + `delta` nodes (code)"""
     engine: Annotated[Literal["python-louvain", "igraph"] | None, InKey(methods=("louvain",))] = (
         None
     )
@@ -228,17 +227,17 @@ class Search(Parameters):
     """
 
     setting: Text | dict[Text, Text]
-    """where trials start; the protocol of its name says what else is tried. A mapping gives
-    datasets settings of their own: `{minesweeper: "field,metric=roc_auc", default: field}`"""
+    """where trials start; the protocol of its name says what is tried. Datasets may differ:
+    `{minesweeper: "field,metric=roc_auc", default: field}`"""
     datasets: Names
     """its datasets; with several, methods are tuned out of the box, too"""
     methods: list[Name] = Field(min_length=1)
     """its methods; those that need edges between clients are left out where there are none"""
     clients: ClientCount = 10
-    """number of clients M; where parts of a graph are clients, their number"""
+    """number of clients M; parts that are clients have their number"""
     trials: Annotated[int, Field(ge=2, le=10**4)] = 16
-    """trials of a method on a dataset; the setting as it is, the authors' values and those that
-    make it FedAvg are among them"""
+    """trials of a method on a dataset, among them the setting as it is, the authors' values and
+    FedAvg's"""
     seed: Seed = 0
     """seed of the draw of trials; the reference's second search has the next"""
     seeds: Seeds | None = None
@@ -254,19 +253,19 @@ class Study(Parameters):
     """name of its file and of its folder of results"""
     kind: Name
     """which table and figure are made of the runs ([kinds](#studies)), or a folder
-    `studies/GROUP/NAME` with code that measures each run"""
+    `studies/GROUP/NAME` with code of its own"""
     title: str = ""
     """heading of its table and figure"""
     question: str = ""
     """what it asks"""
     score: Literal["validation", "global_validation"] = "validation"
-    """what a `grid` ranks by: accuracy on the validation nodes of clients, each classified on its
-    own subgraph, or, as `global_validation`, with all edges"""
+    """what a `grid` ranks by: accuracy on validation nodes, each classified on its own subgraph, or
+    with all edges, as `global_validation`"""
     studies: list[Name] = Field(default_factory=list)
     """names of studies whose runs it takes as well, as the kind `pooled` does"""
     search_seeds: Seeds | None = None
     """seeds of runs that choose hyperparameters, for `tuned` and `search`; a search has 20, 21 and
-    22 by default, and tries everything on the first"""
+    22 by default"""
     search: Search | None = None
     """a search of hyperparameters, in place of `runs`"""
     splits: Entries | None = None
@@ -276,8 +275,7 @@ class Study(Parameters):
     runs: list[Block] = Field(default_factory=list)
     """blocks of runs"""
     options: dict[str, Any] = Field(default_factory=dict)
-    """what only this kind of study asks, such as `reference`, the method that others are compared
-    with"""
+    """what only this kind asks, such as `reference`, the method that others are compared with"""
 
 
 class Plugins(Parameters):
@@ -290,7 +288,7 @@ class Plugins(Parameters):
     )
     """Python files with [methods](../docs/guide/own-method.md) or [other
     parts](../docs/guide/own-parts.md) of yours, relative to the working folder. They are executed;
-    their content is in the keys of what uses them"""
+    what uses them has their content in its key"""
 
 
 class Configuration(Plugins):
@@ -307,15 +305,14 @@ class Configuration(Plugins):
     trainings_per_gpu: Annotated[int, InKey(ever=False), Field(ge=1, le=1024)] = 1
     """training jobs that share a GPU and its memory"""
     threads: Annotated[int, InKey(ever=False), Field(ge=1, le=1024)] = 1
-    """threads of a training job; more jobs gain more than more threads. Equal bytes are promised
-    for equal threads"""
+    """threads of a training job; more jobs gain more. Equal bytes are promised for equal threads"""
     memory: Annotated[Memory, InKey(ever=False)] = Memory()
     """memory of jobs"""
     margin: Annotated[Margin, InKey(ever=False)] = Margin()
     """differences that count as none"""
     datasets: Annotated[dict[Name, Dataset], Field(min_length=1)]
-    """graphs by name, each with its options or `{}`; a name that is not
-    [known](../docs/guide/data.md) needs `path` or `synthetic`"""
+    """graphs by name, each with its options or `{}`; names that are not
+    [known](../docs/guide/data.md) need `path` or `synthetic`"""
     clients: Clients
     """numbers of clients M (FedDEP, FedSage: 3, 5, 10)"""
     seeds: Seeds
@@ -328,10 +325,10 @@ class Configuration(Plugins):
     settings: Annotated[dict[Name, TrainingConfig], Field(min_length=1)]
     """sets of training options by name"""
     methods: dict[Name, dict[str, Any]] = Field(default_factory=dict)
-    """parameters of methods by name, where not the defaults; one may depend on the dataset:
-    `embedding: {cora: 128, default: 64}`"""
+    """parameters of methods, where not the defaults; one may depend on the dataset: `embedding:
+    {cora: 128, default: 64}`"""
     tables: Annotated[list[Table], InKey(ever=False), Field(min_length=1)]
     """the main tables, one a setting"""
     studies: Annotated[list[Study | Name], InKey(ever=False)] = Field(default_factory=list)
-    """further questions: folders of `studies/`, names of single files without `.yaml`, or studies
-    written out"""
+    """further questions: folders of `studies/`, names of files without `.yaml`, or studies written
+    out"""

@@ -44,13 +44,12 @@ class TrainingConfig(Parameters):
     """whether a client's optimiser starts afresh in each round or keeps its moments (FED-PUB,
     FedTAD: `kept`)"""
     learning_rate: StepSize = 0.005
-    """step size; with 0.1 and SGD training stays at the largest class (FedDEP: 0.1, FedSage:
-    0.001)"""
+    """step size; 0.1 with SGD stays at the largest class (FedDEP: 0.1, FedSage: 0.001)"""
     weight_decay: Weight = 0.0
     """L2 regularizer, as the optimiser's own option"""
     full_batch: Annotated[bool, InKey(default=False)] = False
-    """whether a step takes all training nodes of a client with all their neighbours; `batch_size`
-    and `fanout` are then for FedDEP's pretraining alone"""
+    """whether a step takes all training nodes of a client with all their neighbours; only FedDEP's
+    pretraining then reads `batch_size` and `fanout`"""
     batch_size: Positive = 32
     """training nodes of a mini-batch (FedDEP: 32, FedSage: 64)"""
     fanout: Annotated[int, Field(ge=1, le=10**4)] = 5
@@ -63,8 +62,7 @@ class TrainingConfig(Parameters):
     """share of clients that train in a round, at least one; all receive the weights and are
     judged"""
     participants: Annotated[Literal["uniform", "nodes"], InKey(default=False)] = "uniform"
-    """how these are drawn, without replacement: with equal probability, or in proportion to their
-    `nodes`"""
+    """how these are drawn, without replacement: with equal probability, or by their `nodes`"""
     lost_updates: Annotated[float, InKey(default=False), Field(ge=0, lt=1)] = 0.0
     """probability that a client trains and then sends nothing"""
     client_weights: Literal["nodes", "equal"] = "nodes"
@@ -79,10 +77,9 @@ class TrainingConfig(Parameters):
     node of class 1 is ranked above one of class 0; pages print it as accuracy"""
     encoder: Annotated[str, AfterValidator(_known)] = "sage"
     """layers of the classifier. `sage`: GraphSAGE with means. `sage_selfloop`: a node is among its
-    neighbours, as in FedDEP's own classifier. `gcn`. `gat`. `mlp`: no edges. `sgc`: a linear map of
-    smoothed features. `gamlp`: an MLP of features over several hops, weighed by each node. Or a
-    plugin's, or a class of PyTorch Geometric such as `torch_geometric.nn.models.GIN` (FedDEP,
-    FedSage: `sage`)"""
+    neighbours, as in FedDEP's own. `gcn`. `gat`. `mlp`: no edges. `sgc`: a linear map of smoothed
+    features. `gamlp`: an MLP of features over several hops. Or a plugin's, or a class such as
+    `torch_geometric.nn.models.GIN` (FedDEP, FedSage: `sage`)"""
     layers: Annotated[int, Field(ge=1, le=16)] = 2
     """number of layers (FedDEP, FedSage)"""
     hidden_channels: Width = 128

@@ -30,11 +30,9 @@ class AnswersParameters(Parameters):
     """Parameters of the owners' answers.  No paper has these choices; they are ours."""
 
     labels: bool = False
-    """whether an owner answers with the label of a training node; otherwise with the class that it
-    predicts"""
+    """whether an owner answers with the label of a training node, in place of its prediction"""
     epsilon: Annotated[float, Field(gt=0, le=1000)] | None = 4.0
-    """ε of local differential privacy of a node's one answer, the same for all who ask; `null`: the
-    true answer"""
+    """ε of local differential privacy of a node's one answer; `null`: the true answer"""
 
 
 class BayesParameters(AnswersParameters):

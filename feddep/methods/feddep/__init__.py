@@ -39,9 +39,8 @@ class LayerParameters(Parameters):
     """The layers of the embedding-fused classifier."""
 
     fused: Literal["paper", "authors", "chained"] = "authors"
-    """layers of the classifier. `paper`: its equation with K + 1 matrices. `authors`: a map of z̄
-    added to each layer of the encoder. `chained`: the code as it stands, each map reading the one
-    before; not for `feddep_wo_nfdp`"""
+    """`paper`: its equation with K + 1 matrices. `authors`: a map of z̄ added to each layer of the
+    encoder. `chained`: the code, each map reading the one before; not for `feddep_wo_nfdp`"""
     initial: Literal["he", "uniform"] = "he"
     """initial weights of the paper's layers"""
 
@@ -84,8 +83,7 @@ class GeneratorParameters(FusedParameters):
     """How DGen is built and trained, beside a classifier of the client's own."""
 
     bernoulli_rate: Share = 1.0
-    """probability r that the Bernoulli sampler keeps a generated neighbour; 1 for `feddep_wo_nfdp`
-    (code: all)"""
+    """probability r that a generated neighbour is kept; 1 for `feddep_wo_nfdp` (code: all)"""
     hidden_share: Share = 0.5
     """share h of nodes that impairing hides (paper)"""
     hidden_from: Literal["validation", "all"] = "all"
@@ -98,8 +96,8 @@ class GeneratorParameters(FusedParameters):
     """squared distances as in the `paper`, or averaged over slots and coordinates (code:
     `authors`)"""
     count_bias: Annotated[float, Field(ge=-1000, le=1000)] | None = None
-    """first bias of DGen's predicted number of neighbours; `null`: drawn, so that some clients
-    predict 0 for all nodes and learn nothing"""
+    """first bias of DGen's number of neighbours; `null`: drawn, so that some clients predict 0
+    everywhere and learn nothing"""
     generator_epochs: Repetitions = 4
     """full-batch steps of DGen; for `feddep_joint`, steps an epoch of the classifier (code: 1 alone
     and 3 with the others)"""
@@ -123,8 +121,8 @@ class FedDEPParameters(
     """All choices of FedDEP."""
 
     inference: Literal["zero", "generated"] = "zero"
-    """z̄ of nodes of the global graph in the test: `zero`, or what their owners have `generated`;
-    `feddep_joint` has `zero` alone (paper, code: `zero`)"""
+    """z̄ of nodes of the global graph in the test: `zero`, or what owners have `generated`, but for
+    `feddep_joint` (paper, code: `zero`)"""
 
 
 class JointParameters(FedDEPParameters):

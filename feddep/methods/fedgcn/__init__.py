@@ -12,8 +12,8 @@ class FedGCNParameters(Parameters):
     """How much is exchanged."""
 
     hops: Annotated[int, Field(ge=1, le=2)] = 2
-    """sums that a client is told: of its nodes' neighbours, or also of theirs, with which two
-    layers see what they see on the global graph (paper: both)"""
+    """sums that a client is told: of its nodes' neighbours, or also of theirs, as two layers need
+    (paper: both)"""
 
 
 class NoisedParameters(FedGCNParameters):

@@ -16,8 +16,8 @@ class FedGNNParameters(Parameters):
     sigma: Weight = 2.0
     """noise multiplier σ (FedDEP)"""
     clip: Annotated[float, Field(gt=0, le=10**6)] = 2.0
-    """norm C of a training node's gradient; the best of 1, 2, 3, 4 and 8 on validation nodes of
-    Cora (source: 0.1, of another loss)"""
+    """norm C of a training node's gradient, the best of 1 to 8 on Cora's validation nodes (source:
+    0.1, of another loss)"""
     refresh: Positive = 1
     """rounds between two exchanges of embeddings (code; paper: once)"""
 

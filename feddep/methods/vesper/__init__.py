@@ -35,7 +35,7 @@ class MessagePassingParameters(VerticalParameters):
     """most neighbours D that a node hears (paper: 10 to 50)"""
     bounding: Literal["sampled", "both", "receiver", "none"] = "sampled"
     """`sampled`: of more than D neighbours, D are drawn in each step; `both`, `receiver`: degrees
-    are bounded once, before training; `none`: every neighbour is heard (paper: `sampled`)"""
+    are bounded once; `none`: every neighbour is heard (paper: `sampled`)"""
     decoder: Literal["concat", "gru"] = "concat"
     """`concat`: an MLP of all layers side by side; `gru`: a GRU reads them in turn first (paper)"""
     encodings: bool = False
@@ -50,18 +50,17 @@ class PerturbedParameters(MessagePassingParameters):
     epsilon: StepSize | None = None
     """budget ε of an edge: replaces `theta` by the least noise that keeps it (paper: 1 to 32)"""
     delta: OpenShare | None = None
-    """δ of the budget, below 1/|E|; required with `epsilon`, as computing it from the private |E|
-    would tell it"""
+    """δ of the budget, below 1/|E|; required with `epsilon`: computed, it would tell the private
+    |E|"""
     accountant: Literal["paper", "paper_fixed", "rdp", "no_amplification", "certified"] = (
         "certified"
     )
     """who counts; only `certified` is a [guarantee](../docs/results/vesper.md)"""
     release: Literal["per_step", "one_shot"] = "per_step"
-    """`per_step`: embeddings anew, with new noise, for each batch and evaluation; `one_shot`: once
-    for all nodes, with `weights` that are `frozen` or, with one layer, `detached` (paper:
-    `per_step`)"""
+    """`per_step`: embeddings anew, with new noise, for each batch and evaluation; `one_shot`: once,
+    with `weights` that are `frozen` or, with one layer, `detached` (paper: `per_step`)"""
     encoder_epochs: Repetitions | None = None
-    """epochs in which the encoder is first trained without the graph; `null`: `rounds` where no
+    """epochs in which the encoder is first trained without the graph; `null`: `rounds` if no
     gradient reaches it later, else 0"""
 
     @model_validator(mode="after")
@@ -99,9 +98,9 @@ class WeightParameters(PerturbedParameters):
     """How A's weights are kept from telling edges."""
 
     weights: Literal["trained", "detached", "frozen", "dpsgd"] = "trained"
-    """`trained`: by gradients that pass edges without noise. `detached`: noise comes before a
-    layer's weights and no gradient passes the sum. `frozen`: encoder and layers are not trained
-    with the graph. `dpsgd`: by clipped and noised gradients (paper: `trained`)"""
+    """`trained`: by gradients that pass edges without noise. `detached`: noise before a layer's
+    weights, no gradient through the sum. `frozen`: nothing is trained with the graph. `dpsgd`: by
+    clipped, noised gradients (paper: `trained`)"""
     clip: StepSize = 1.0
     """clipping norm of A's gradient, for `dpsgd`"""
     gradient_ratio: StepSize = 1.0
