@@ -60,18 +60,16 @@ class Column(NamedTuple):
 
 
 _MEASURED = ("global_validation", "validation_after", "local_before", "local_after")
-_ROUNDS = {"": "at the round best on validation nodes", "_last": "in the last round"}
+_ROUNDS = {"": "at the best round", "_last": "in the last round"}
 _ACCURACIES = {
     "test": "accuracy (or area under the ROC curve) of the test nodes on the global graph",
-    "validation": "the same of the validation nodes, as their owners classify them before the "
-    "local steps,",
+    "validation": "the same of the validation nodes, each classified by its owner before the local "
+    "steps,",
     "global_validation": "the same of the validation nodes on the global graph",
     "validation_after": "the same of the validation nodes after the local steps, where the "
     "setting's evaluation is `owners`,",
-    "local_before": "the same of the test nodes, as their owners classify them before the local "
-    "steps,",
-    "local_after": "the same of the test nodes, as their owners classify them after the local "
-    "steps,",
+    "local_before": "the same of the test nodes, each classified by its owner before the local steps,",
+    "local_after": "the same of the test nodes, each classified by its owner after the local steps,",
 }
 SCHEMA: dict[str, Column] = {
     "key": Column("string", "content key of the run (`feddep.experiment.keys`)"),
