@@ -68,8 +68,10 @@ _ACCURACIES = {
     "global_validation": "the same of the validation nodes on the global graph",
     "validation_after": "the same of the validation nodes after the local steps, where the "
     "setting's evaluation is `owners`,",
-    "local_before": "the same of the test nodes, each classified by its owner before the local steps,",
-    "local_after": "the same of the test nodes, each classified by its owner after the local steps,",
+    "local_before": "the same of the test nodes, each classified by its owner before the local "
+    "steps,",
+    "local_after": "the same of the test nodes, each classified by its owner after the local "
+    "steps,",
 }
 SCHEMA: dict[str, Column] = {
     "key": Column("string", "content key of the run (`feddep.experiment.keys`)"),
