@@ -135,7 +135,7 @@ def _type(rule: dict[str, Any]) -> str:
         kinds = [_type(each) for each in rule["anyOf"] if each.get("type") != "null"]
         return "/".join(kinds) + "?" * (len(kinds) < len(rule["anyOf"]))
     if "const" in rule or "enum" in rule:
-        return ", ".join(f"`{value}`" for value in rule.get("enum", [rule.get("const")]))
+        return "/".join(f"`{value}`" for value in rule.get("enum", [rule.get("const")]))
     kind = _TYPES.get(rule.get("type", ""), "mapping")
     if kind not in ("int", "float"):
         return kind

@@ -69,11 +69,11 @@ class Memory(Parameters):
     """Memory that the workflow reserves for a job, MB.  *Not in the key.*"""
 
     data: Positive = 2000
-    """preparing, splitting and dividing a graph"""
+    """preparing a graph"""
     training: Positive = 6000
-    """training, and measuring what was trained"""
+    """training"""
     tables: Positive = 1000
-    """tables, figures and pages"""
+    """tables and figures"""
 
 
 class Synthetic(Parameters):
@@ -192,7 +192,7 @@ class Block(Parameters):
     partitions: Entries | None = None
     """values of `partition.method` likewise, such as `dirichlet: {beta: [0.1, 1]}`"""
     methods: Entries | None = None
-    """methods likewise; `null`: those of the setting's main table"""
+    """methods likewise; `null`: those of the setting's table"""
     clients: Clients | None = None
     """numbers of clients M"""
     seeds: Seeds | None = None
@@ -218,7 +218,7 @@ class Margin(Parameters):
     strict: Fraction = 0.005
     """a second, stricter margin that pages print as well"""
     declared: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
-    """day on which both were declared, in quotes; pages say whether runs are older"""
+    """day of both, in quotes; pages say whether runs are older"""
 
 
 class Search(Parameters):
@@ -239,7 +239,7 @@ class Search(Parameters):
     """trials of a method on a dataset, among them the setting as it is, the authors' values and
     FedAvg's"""
     seed: Seed = 0
-    """seed of the draw of trials; the reference's second search has the next"""
+    """seed of the draw of trials; the second search of the reference has the next"""
     seeds: Seeds | None = None
     """seeds of final runs, none in `search_seeds`; `null`: the key `seeds`"""
 

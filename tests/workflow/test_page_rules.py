@@ -64,19 +64,6 @@ def test_graphs_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.usefixtures("no_plugins")
-def test_methods_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    method, experiment, _, session, _ = (text for _, text in blocks("own-method.md"))
-    Path("mixed.py").write_text(method)
-    assert len(planned(experiment)) == 2 * 2
-    assert planned(experiment)[-1].method.label in session
-    names: dict[str, Any] = {}
-    exec(session, names)
-    assert 0 <= names["result"].accuracy["best"] <= 1
-    assert len(names["result"].clients) == 4  # a model a client
-
-
-@pytest.mark.usefixtures("no_plugins")
 def test_other_parts_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     _, experiment, _ = (text for _, text in blocks("own-parts.md"))

@@ -47,19 +47,18 @@ class FedTADParameters(Parameters):
     """
 
     topology: Literal["return", "walk_ids"] = "return"
-    """topology embedding: probabilities that a random walk returns to a node, or numbers of visited
-    nodes (paper; code: `walk_ids`)"""
+    """return probabilities of random walks, or numbers of visited nodes (paper; code:
+    `walk_ids`)"""
     walk_length: Positive = 5
     """longest walk"""
     divergence: Literal["l1", "kl"] = "l1"
-    """distance of the global model's outputs from a client's: `l1` of logits, `kl` of probabilities
-    (code)"""
+    """distance of outputs: `l1` of logits, `kl` of probabilities (code)"""
     generated: Positive = 100
     """nodes of the generated graph"""
     neighbours: Positive = 5
     """most similar nodes that a generated node is joined to"""
     repetitions: Repetitions = 5
-    """draws of noise in a round, each for one step of the generator and `global_steps`"""
+    """draws of noise in a round"""
     global_steps: Repetitions = 5
     """steps of the global model for each graph"""
     generator_learning_rate: StepSize = 0.001
@@ -87,8 +86,7 @@ class FGSSLParameters(Parameters):
     tau: StepSize = 0.1
     """temperature τ of the contrast"""
     denominator: Annotated[Literal["pair", "all"], InKey(default=False)] = "pair"
-    """positives in the denominator of a term: its own `pair`, or `all` training nodes of the class
-    (code: `all`)"""
+    """positives in a term's denominator: its own `pair`, or `all` of the class (code: `all`)"""
     omega: StepSize = 4.0
     """temperature ω of the distillation"""
     weak_edges: Share = 0.3
@@ -118,8 +116,8 @@ class FedSprayParameters(Parameters):
     """what a client's proxy of a class counts: its training `nodes` of the class, or their `shares`
     (code: `shares`)"""
     plain_start: Literal["own", "fused"] = "own"
-    """weights of the classifier without proxies in each round: its `own` mean, or the `fused` one's
-    (code: `fused`)"""
+    """what the classifier without proxies starts from: its `own` mean, or the `fused` one's (code:
+    `fused`)"""
 
 
 class S2FGLParameters(Parameters):

@@ -131,7 +131,7 @@ class TruncatedParameters(WeightParameters):
     min_degree: Natural = 3
     """D_min: nodes that hear fewer neighbours hear none (paper: 3 to 40)"""
     degree_ratio: Weight = 0.0
-    """standard deviation of noise on degrees, drawn once, over θ (paper: 0)"""
+    """standard deviation of noise on degrees over θ (paper: 0)"""
 
     @model_validator(mode="after")
     def _check_degrees(self) -> "TruncatedParameters":
