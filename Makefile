@@ -17,7 +17,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo smoke federation all retrain publish check test lint pages docs clean
+.PHONY: help env demo smoke notebook federation all retrain publish check test lint pages docs clean
 
 help: ## list what there is to do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,10 @@ demo: env ## train three methods on Cora with 5 clients and show the table besid
 
 smoke: env ## run the whole DAG on two tiny synthetic graphs
 	@$(SNAKEMAKE) --configfile config/smoke.yaml
+
+notebook: env ## open the guide's notebook in JupyterLab, which is installed first
+	@$(PIP) --requirement requirements.lock 'jupyterlab>=4.2' $(BRIEFLY)
+	@$(BIN)/jupyter lab docs/guide/quickstart.ipynb
 
 federation: env ## train Cora by FedAvg with a process for each of 3 clients, on Flower; compare with the simulation
 	@$(BIN)/python -m feddep.flower cut fedavg --graph cora --clients 3 --set rounds=3 --simulate --output results/federation

@@ -19,6 +19,7 @@ from feddep.config import models
 from feddep.methods import registry
 from feddep.methods.method import Method
 from feddep.training.config import TrainingConfig
+from feddep.utils.parameters import InKey
 
 _PAGE = Path("config/README.md")
 _MODELS: dict[str, type[BaseModel]] = {
@@ -37,7 +38,13 @@ _MODELS: dict[str, type[BaseModel]] = {
     "block": models.Block,
     "search": models.Search,
 }
+_HELD = ("configuration", "dataset", "synthetic", "split", "partition", "setting")
+"""Those of which the content key of a run holds something."""
 _MARKED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_SOURCE = re.compile(r" \(([^()]*(?:\([^()]*\)[^()]*)*)\)$")
+"""The last brackets of a description: who has the default, or what they have instead."""
+_TYPES = {"integer": "int", "number": "float", "boolean": "bool", "string": "text", "array": "list"}
+_HEAD = ("type", "default", "meaning", "in key", "source")
 
 
 def main() -> None:
@@ -57,59 +64,93 @@ def filled(text: str) -> str:
 
 
 def tables() -> dict[str, str]:
-    """Markdown by name: a table for each model, one of all methods, and one of the parameters of
-    each module of methods.
-    """
-    by_module: dict[str, list[Method]] = {}
-    for method in registry.built_in().values():
-        by_module.setdefault(_module(method), []).append(method)
-    methods = [method for _, found in sorted(by_module.items()) for method in found]
-    parameters = {name: _parameters(name, found) for name, found in sorted(by_module.items())}
-    return {
-        **{
-            name: table(("key", "default", "meaning"), _rows(model))
-            for name, model in _MODELS.items()
-        },
-        "methods": table(
-            ("name", "row", "parameters", "needs or gives away, beyond FedAvg"),
-            map(_method, methods),
-        ),
-        "parameters": "\n".join(
-            f"### {name}\n\n{table}" for name, table in parameters.items() if table
-        ),
+    """Markdown by name: a table for each model, and those of all methods' parameters."""
+    options = {
+        name: _options("key", _rows(model, name in _HELD)) for name, model in _MODELS.items()
     }
+    return {**options, "parameters": _parameters()}
 
 
-def _module(method: Method) -> str:
-    """The file or folder of ``feddep/methods`` that a method is in."""
-    return method.function.partition(":")[0].split(".")[2]
+def _parameters() -> str:
+    """A section for each module of methods, with a table for those that share parameters, and a
+    line of the methods that have none.
+    """
+    modules: dict[str, dict[tuple[type[BaseModel], str], list[Method]]] = {}
+    for method in registry.built_in().values():
+        fields = modules.setdefault(method.parameters.__module__.split(".")[2], {})
+        for name in method.parameters.model_fields:
+            fields.setdefault((_declaring(method.parameters, name), name), []).append(method)
+    sections = []
+    for module, fields in sorted(modules.items()):
+        shared: dict[str, list[tuple[str, ...]]] = {}
+        for (model, name), methods in fields.items():
+            row = next(row for row in _rows(model) if row[0] == f"`{name}`")
+            shared.setdefault(_names(methods), []).append(_with_defaults(row, name, methods))
+        lists = (f"{names}\n\n{_options('parameter', rows)}" for names, rows in shared.items())
+        sections += [f"### {module}\n", *lists] if shared else []
+    free = [each for each in registry.built_in().values() if not each.parameters.model_fields]
+    return "\n".join([*sections, f"No parameters: {_names(free)}.\n"])
 
 
-def _method(method: Method) -> tuple[str, ...]:
-    declared = method.parameters.__module__.split(".")[2]
-    parameters = f"of [{declared}](#{declared})" if method.parameters.model_fields else "none"
-    return f"`{method.name}`", method.title, parameters, ", ".join(method.assumes)
+def _declaring(model: type[BaseModel], name: str) -> type[BaseModel]:
+    """The first class that has a field, of those that a class inherits from."""
+    has = (each for each in model.__mro__ if name in getattr(each, "model_fields", {}))
+    return list(has)[-1]
 
 
-def _parameters(module: str, methods: list[Method]) -> str:
-    """The table of the parameters that a module declares; empty where it has none."""
-    own = [each for each in methods if each.parameters.__module__.split(".")[2] == module]
-    having: dict[tuple[str, str, str], list[str]] = {}
-    for method in own:
-        for row in _rows(method.parameters):
-            having.setdefault(row, []).append(f"`{method.name}`")
-    rows = [
-        (key, "" if len(names) == len(own) else ", ".join(names), *rest)
-        for (key, *rest), names in having.items()
-    ]
-    return table(("parameter", "of", "default", "meaning"), rows) if rows else ""
+def _names(methods: Iterable[Method]) -> str:
+    return ", ".join(f"`{method.name}`" for method in methods)
 
 
-def _rows(model: type[BaseModel]) -> list[tuple[str, str, str]]:
-    return [
-        (f"`{name}`", _default(field), _line(field.description or ""))
-        for name, field in model.model_fields.items()
-    ]
+def _with_defaults(row: tuple[str, ...], name: str, methods: list[Method]) -> tuple[str, ...]:
+    """A row whose default also has those of the methods that have another."""
+    found = {each.name: _default(each.parameters.model_fields[name]) for each in methods}
+    others = [f"`{each}`: {value}" for each, value in found.items() if value != row[2]]
+    return (*row[:2], "; ".join([row[2], *others]), *row[3:])
+
+
+def _rows(model: type[BaseModel], held: bool = True) -> list[tuple[str, ...]]:
+    """For each field its name, type, default, meaning, whether it is in the key, and source."""
+    schema = model.model_json_schema()
+    rows = []
+    for name, field in model.model_fields.items():
+        description = " ".join((field.description or "").split())
+        source = _SOURCE.search(description)
+        rows.append(
+            (
+                f"`{name}`",
+                _type(schema["properties"][name]),
+                _default(field),
+                _SOURCE.sub("", description),
+                _in_key(field) if held else "no",
+                source[1] if source else "",
+            )
+        )
+    return rows
+
+
+def _type(rule: dict[str, Any]) -> str:
+    """A type of a JSON schema, such as ``int[1, 16]``; with ``?`` where null is allowed."""
+    if "anyOf" in rule:
+        kinds = [_type(each) for each in rule["anyOf"] if each.get("type") != "null"]
+        return "/".join(kinds) + "?" * (len(kinds) < len(rule["anyOf"]))
+    if "const" in rule or "enum" in rule:
+        return "/".join(f"`{value}`" for value in rule.get("enum", [rule.get("const")]))
+    kind = _TYPES.get(rule.get("type", ""), "mapping")
+    if kind not in ("int", "float"):
+        return kind
+    low = "(" if "exclusiveMinimum" in rule else "["
+    high = ")" if "exclusiveMaximum" in rule else "]"
+    least = rule.get("minimum", rule.get("exclusiveMinimum"))
+    most = rule.get("maximum", rule.get("exclusiveMaximum"))
+    return f"{kind}{low}{least:g},{most:g}{high}".replace("e+0", "e").replace("e+", "e")
+
+
+def _in_key(field: FieldInfo) -> str:
+    mark = next((each for each in field.metadata if isinstance(each, InKey)), InKey())
+    if mark.methods:
+        return f"with {', '.join(f'`{method}`' for method in mark.methods)}"
+    return "yes" if mark.ever else "no"
 
 
 def _default(field: FieldInfo) -> str:
@@ -117,19 +158,24 @@ def _default(field: FieldInfo) -> str:
         return "required"
     value = field.get_default(call_default_factory=True)
     if isinstance(value, BaseModel):
-        return "see below"
+        return "below"
     return f"`{value if isinstance(value, str) and value else json.dumps(value)}`"
 
 
-def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    escaped = [
-        [cell.replace("|", r"\|") for cell in row] for row in (head, ("---",) * len(head), *rows)
-    ]
-    return "\n".join(f"| {' | '.join(row)} |" for row in escaped) + "\n"
+def _options(first: str, rows: list[tuple[str, ...]]) -> str:
+    """A table of options; without a source where none has one, and of methods, all of whose
+    parameters are in the key, without that.
+    """
+    kept = [0, 1, 2, 3]
+    kept += [4] * (first == "key") + [5] * any(row[5] for row in rows)
+    head = (first, *_HEAD)
+    return table(*(tuple(line[column] for column in kept) for line in (head, *rows)))
 
 
-def _line(text: str) -> str:
-    return " ".join(text.split())
+def table(head: tuple[str, ...], *rows: tuple[str, ...]) -> str:
+    lines = (head, ("---",) * len(head), *rows)
+    escaped = ("|".join(cell.replace("|", r"\|") for cell in line) for line in lines)
+    return "\n".join(f"|{line}|" for line in escaped) + "\n"
 
 
 def json_schema() -> dict[str, Any]:

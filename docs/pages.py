@@ -7,6 +7,7 @@ A template is Markdown with Jinja2.  What a page says of results it reads from t
 """
 
 import sys
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -170,15 +171,23 @@ def _title(column: str, value: Any, titles: Mapping[Any, str] | None) -> str:
 
 
 def run_columns() -> str:
-    """A Markdown table of the columns of :func:`feddep.api.results`, but the parameters of
-    methods.
+    """A Markdown table of the columns of :func:`feddep.api.results`, but options, and what columns
+    ending in ``_last`` have of the last round.
     """
-    rows = [
+    rows = (
         (f"`{name}`", column.type, column.unit, column.meaning)
         for name, column in results.schema().items()
-        if not name.startswith("method.")
+        if "." not in name and not name.endswith("_last")
+    )
+    return configuration.table(("column", "type", "unit", "meaning"), *rows).rstrip()
+
+
+def urls() -> dict[str, str]:
+    """The addresses of the project by name."""
+    found: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
+        "urls"
     ]
-    return configuration.table(("column", "type", "unit", "meaning"), rows).rstrip()
+    return found
 
 
 def environment(tables: Tables) -> Environment:
@@ -202,6 +211,7 @@ def environment(tables: Tables) -> Environment:
         "markdown": markdown,
         "sees_more": sees_more,
         "t_test": inference.t_test,
+        "urls": urls(),
         "marked_title": marked_title,
         "number": number,
         "run_columns": run_columns,

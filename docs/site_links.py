@@ -11,6 +11,7 @@ text, its code, and what it printed or drew.
 import json
 import posixpath
 import re
+import tomllib
 from pathlib import Path
 
 from cards import by_group
@@ -39,7 +40,12 @@ def slug(heading: str, separator: str) -> str:
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Make anchors as GitHub does, and put the cards of methods into the contents."""
+    """Make anchors as GitHub does, and put the cards of methods into the contents; addresses are
+    those of ``pyproject.toml``.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    config.site_url = project["urls"]["Site"]
+    config.repo_url, config.repo_name = project["urls"]["Repository"], "Repository"
     config.mdx_configs.setdefault("toc", {})["slugify"] = slug
     for entry in config.nav or ():
         if "Methods" in entry:

@@ -18,7 +18,7 @@ DATASETS_TABLE = [
     .joinpath("docs/guide/data.md")
     .read_text(encoding="utf-8")
     .splitlines()
-    if line.startswith("| ")
+    if line.startswith("|")
 ]
 """The cells of the tables of docs/guide/data.md."""
 

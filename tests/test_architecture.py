@@ -8,7 +8,7 @@ PACKAGE = ROOT / "feddep"
 TABLE = (ROOT / "docs/architecture.md").read_text().partition("## Layers")[2].partition("##")[0]
 LAYERS = [
     name.removesuffix("/").removesuffix(".py")
-    for line in re.findall(r"^\| (`[^|]+)", TABLE, re.M)
+    for line in re.findall(r"^\| ?(`[^|]+)", TABLE, re.M)
     for name in re.findall(r"`([\w/.]+)`", line)
 ]
 """The packages in the order of the table, from the lowest on."""

@@ -5,13 +5,18 @@ from pathlib import Path
 
 import matplotlib
 import pandas as pd
+import pytest
 
 NOTEBOOK = Path(__file__).resolve().parent.parent / "docs" / "guide" / "quickstart.ipynb"
 
 
-def test_the_notebook_runs():
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.usefixtures("cora", "no_plugins")
+def test_the_notebook_runs(monkeypatch: pytest.MonkeyPatch):
     """With fewer rounds and seeds."""
     matplotlib.use("agg")
+    monkeypatch.chdir(NOTEBOOK.parent)
     cells = [
         "".join(cell["source"])
         for cell in json.loads(NOTEBOOK.read_text())["cells"]
@@ -21,6 +26,8 @@ def test_the_notebook_runs():
     for cell in cells:
         few = cell.replace('"rounds": 30', '"rounds": 3').replace("seeds=3", "seeds=2")
         exec(compile(few, str(NOTEBOOK), "exec"), names)
-    runs = names["runs"]
+    runs, judged = names["runs"], names["judged"]
     assert isinstance(runs, pd.DataFrame)
-    assert runs["method"].value_counts().to_dict() == {"fedavg": 2, "local": 2, "fedsage_plus": 2}
+    assert runs["method"].value_counts().to_dict() == {"fedavg": 2, "local": 2, "halved": 2}
+    assert isinstance(judged, pd.DataFrame)
+    assert judged["method"].tolist() == ["Spread"]

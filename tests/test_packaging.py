@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pages
 import pytest
 import yaml
 from packaging.utils import canonicalize_name
@@ -68,6 +69,7 @@ def test_the_citation_has_what_its_format_asks_for():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["cff-version"] == "1.2.0"
     assert citation["version"] == feddep.__version__
+    assert citation["repository-code"] == pages.urls()["Repository"]
     assert {"message", "license", "keywords"} <= set(citation)
     for work in (citation, *citation["references"]):
         assert work["type"] in ("software", "article", "conference-paper")

@@ -54,27 +54,26 @@ class Records(Parameters):
     directory: Text = "results/runs"
     """their folder"""
     use: bool = True
-    """take a run whose key is in a table from there instead of training it"""
+    """whether a run with a recorded key is read instead of trained"""
 
 
 class Data(Parameters):
     """Sources of raw files."""
 
     mirror: Text | None = None
-    """a folder or URL with the raw files, tried before the public sources; `null`: the environment
-    variable `FEDDEP_DATA_MIRROR`, else no mirror. Raw files are verified wherever they come from.
-    *Not in the key.*"""
+    """folder or URL with raw files, tried before the public sources; `null`: what
+    `FEDDEP_DATA_MIRROR` says. All files are verified"""
 
 
 class Memory(Parameters):
     """Memory that the workflow reserves for a job, MB.  *Not in the key.*"""
 
     data: Positive = 2000
-    """preparing, splitting and dividing a graph"""
+    """preparing a graph"""
     training: Positive = 6000
-    """training, and measuring what was trained"""
+    """training"""
     tables: Positive = 1000
-    """tables, figures and pages"""
+    """tables and figures"""
 
 
 class Synthetic(Parameters):
@@ -87,7 +86,7 @@ class Synthetic(Parameters):
     communities: Annotated[int, Field(ge=2, le=10**5)] = 12
     """number of communities, each within one class"""
     features: Annotated[int, Field(ge=2, le=10**5)] = 64
-    """number of words"""
+    """number of words in the vocabulary"""
     degree_within: Degree = 6.0
     """expected neighbours of a node in its community"""
     degree_between: Degree = 1.0
@@ -97,69 +96,56 @@ class Synthetic(Parameters):
     signal: Share = 0.5
     """share of a node's words that come from its class"""
     seed: Seed = 0
-    """seed of the graph, apart from the seeds of the runs"""
+    """seed of the graph, apart from the seeds of runs"""
     isolated: Share = 0.0
-    """share of the nodes that have no neighbours; the degrees above are those of the others. *Not
-    in the key* where it is 0
-    """
+    """share of nodes without neighbours; the degrees above are those of the others"""
     count_exponent: Annotated[float, Field(ge=1, le=100)] | None = None
-    """exponent α of the words' counts, which are at least k with probability k^−α: counts with a
-    heavy tail; `null`: 1 for each word of a node. *Not in the key* where it is `null`"""
+    """exponent α of word counts, which are at least k with probability k^−α; `null`: every count is
+    1"""
 
 
 class Dataset(Parameters):
     """A graph to train on."""
 
     features: Literal["raw", "row", "minmax"] = "raw"
-    """`raw`: as they are in the files (code, for Cora, CiteSeer and PubMed); `minmax`: each column
-    scaled to 0 … 1 (code, for MSAcademic); `row`: each node's features sum to 1, as much other work
-    has it (ours; stalls with the SGD of FedDEP)"""
+    """`raw`: as in the files; `minmax`: columns scaled to 0–1, as for MSAcademic; `row`: those of a
+    node sum to 1 (code: `raw`)"""
     labelled: Annotated[float, Field(gt=0, le=1)] | None = None
-    """share of all nodes whose label may be trained on, at most `split.train`; `null`: all of
-    `split.train`. The nodes of a smaller share are among those of a larger one"""
+    """share of all nodes whose label may be trained on; `null`: `split.train`. A smaller share is
+    part of a larger one"""
     noise: Annotated[Noise | None, InKey(default=False)] = None
-    """what is wrong with what clients train on, as in OpenFGL: `feature_sparsity`, of the features
-    of a node that are not 0 a share is 0; `feature_noise`, normal noise in every feature;
-    `topology_sparsity`, a share of a client's edges is lost; `topology_noise`, and as many others
-    are there; `label_sparsity`, a share of its training nodes has no label, or, `label_noise`, a
-    wrong one. Features and edges are as they are where models are validated and tested. *Not in the
-    key* where it is `null`"""
+    """what is wrong in training: features are 0 (`feature_sparsity`) or noisy, edges lost
+    (`topology_sparsity`) or added, labels missing (`label_sparsity`) or wrong. Validation and test
+    see the graph as it is (OpenFGL)"""
     noise_level: Annotated[Share, InKey(default=False)] = 0.1
-    """that share, or the standard deviation of `feature_noise` (OpenFGL's default). *Not in the
-    key* where it is the default"""
+    """share of features, edges or labels; for `feature_noise` the standard deviation (OpenFGL)"""
     noisy_clients: Annotated[float, InKey(default=False), Field(gt=0, le=1)] = 1.0
-    """share of the clients with noise, drawn by the seed, at least one. *Not in the key* where it
-    is 1"""
+    """share of clients with noise, at least one"""
     split: Annotated[dict[str, Any] | None, InKey(ever=False)] = None
-    """what differs from the key `split` for this graph, such as `{method: masks}`"""
+    """what differs from the key `split` here, such as `{method: masks}`"""
     partition: Annotated[dict[str, Any] | None, InKey(ever=False)] = None
-    """what differs from the key `partition` for this graph, such as `{method: random}`; a dataset
-    that is several graphs, one a client, has the method `given`"""
+    """what differs from the key `partition` here, such as `{method: random}`; parts that are
+    clients have `given`"""
     path: Annotated[Text | None, InKey(ever=False)] = None
-    """a graph of your own ([own graphs](../docs/guide/own-data.md)): a file `.npz` or `.pt`, or a
-    folder with tables of nodes and edges; relative paths begin at the working folder. *Not in the
-    key*, but the content of the files is"""
+    """[your graph](../docs/guide/own-data.md): a file or folder, relative to the working folder.
+    Its content is in the key"""
     synthetic: Annotated[Synthetic | None, InKey(default=False)] = None
-    """makes the graph from a formula instead of from files: a planted-partition graph with bags of
-    words, for tests
-    """
+    """makes a random graph instead"""
 
 
 class SplitOptions(Parameters):
     """Which nodes train, validate and test."""
 
     method: Annotated[str, AfterValidator(_splitter)] = "random"
-    """where they are from: drawn at `random`, or `class_balanced`, with equally many training nodes
-    a class (code), or `within_clients`, of each class at each client the same shares (OpenFGL), or
-    the `masks` in the files of a graph of your own, or one of a plugin. *Not in the key* where it
-    is `random`"""
+    """`random`: from all nodes. `class_balanced`: as many training nodes of each class (code).
+    `within_clients`: the same shares of each class at each client (OpenFGL). `masks`: as in your
+    files. Or a plugin's"""
     train: Fraction = 0.6
-    """share of training nodes (FedDEP and FedSage)"""
+    """share of training nodes (FedDEP, FedSage)"""
     val: Fraction = 0.2
-    """share of validation nodes; the test nodes are what is left"""
+    """share of validation nodes; the rest are test nodes (FedDEP, FedSage)"""
     unseen: Annotated[bool, InKey(default=False)] = False
-    """test nodes have no edges and no features while models train (inductive); they have them where
-    models are validated and tested. *Not in the key* where it is false"""
+    """whether test nodes and their edges are missing in training, for an inductive test"""
 
     def shares(self) -> dict[str, float]:
         """Shares of ``train``, ``val`` and ``test`` nodes; they sum to 1."""
@@ -173,25 +159,22 @@ class PartitionOptions(Parameters):
     """
 
     method: Annotated[str, AfterValidator(_partitioner)] = "louvain"
-    """`louvain`: communities, dealt to clients (FedDEP and FedSage); `random`: equal shares of the
-    nodes, at random; `dirichlet`: skewed labels, of each class shares from a Dirichlet distribution
-    (Li et al. 2022); `shards`: few classes a client (McMahan et al. 2017); `metis`: equal shares
-    with few edges between them; `overlap`: METIS cuts M/5 parts, and of each five clients draw half
-    of the nodes, so that they share some (FED-PUB); `given`: as the data say, of a graph of your
-    own or of several graphs; or one of a plugin"""
+    """`louvain`: communities (FedDEP, FedSage). `random`: equal parts. `dirichlet`: unequal shares
+    of each class (Li et al. 2022). `shards`: few classes a client (McMahan et al. 2017). `metis`:
+    equal parts with few edges between them. `overlap`: each of five clients draws half of a METIS
+    part (FED-PUB). `given`: as the data say. Or a plugin's"""
     delta: Annotated[Natural, InKey(methods=("louvain",))] = 20
-    """of `louvain`: communities above n/M − `delta` nodes are cut into pieces of that size, and
-    pieces are dealt to a client as long as it stays below n/M + `delta` nodes (code)"""
+    """slack: larger communities than n/M − `delta` are cut to that size; a client takes some below
+    n/M + `delta` nodes (code)"""
     engine: Annotated[Literal["python-louvain", "igraph"] | None, InKey(methods=("louvain",))] = (
         None
     )
-    """of `louvain`: what finds communities; `python-louvain` (code), or `igraph`, which is many
-    times faster and finds others; `null`: the former up to 20,000 nodes, the latter above"""
+    """what finds communities; `igraph` is many times faster and finds others; `null`:
+    `python-louvain` up to 20,000 nodes (code: `python-louvain`)"""
     beta: Annotated[float, Field(ge=0.001, le=10**6), InKey(methods=("dirichlet",))] = 1.0
-    """of `dirichlet`: concentration β; the smaller, the fewer classes a client has"""
+    """concentration β; the smaller, the fewer classes a client has"""
     shards: Annotated[int, Field(ge=1, le=1000), InKey(methods=("shards",))] = 2
-    """of `shards`: nodes in the order of their classes are cut into M · `shards` pieces, of which
-    each client has so many (2: McMahan et al.)"""
+    """pieces a client, cut from the nodes in order of their classes (McMahan et al.)"""
 
 
 class Block(Parameters):
@@ -204,12 +187,12 @@ class Block(Parameters):
     datasets: Entries | None = None
     """datasets likewise"""
     splits: Entries | None = None
-    """methods of the key `split`, each with what to change, such as `within_clients: {train:
-    0.2}`; by default those of the study, or that of the dataset"""
+    """values of `split.method`, such as `within_clients: {train: 0.2}`; `null`: those of the study,
+    else the dataset's"""
     partitions: Entries | None = None
-    """methods of the key `partition` likewise, such as `dirichlet: {beta: [0.1, 1]}`"""
+    """values of `partition.method` likewise, such as `dirichlet: {beta: [0.1, 1]}`"""
     methods: Entries | None = None
-    """methods likewise; by default the rows of the main table of the setting"""
+    """methods likewise; `null`: those of the setting's table"""
     clients: Clients | None = None
     """numbers of clients M"""
     seeds: Seeds | None = None
@@ -233,9 +216,9 @@ class Margin(Parameters):
     accuracy: Fraction = 0.01
     """two methods that differ by less are *equivalent*"""
     strict: Fraction = 0.005
-    """a stricter margin, by which pages judge as well"""
+    """a second, stricter margin that pages print as well"""
     declared: Annotated[str, StringConstraints(pattern=r"^\d{4}-\d{2}-\d{2}$")] | None = None
-    """the day when both were declared, in quotes; pages say whether their runs are of before"""
+    """day of both, in quotes; pages say whether runs are older"""
 
 
 class Search(Parameters):
@@ -244,24 +227,21 @@ class Search(Parameters):
     """
 
     setting: Text | dict[Text, Text]
-    """the setting, with its own values among the trials; the protocol of its name says what else
-    is tried (`PROTOCOLS` in `feddep/training/config.py`). It may have a value for each dataset, and
-    one for the others: `{minesweeper: "field,metric=roc_auc", default: field}`"""
+    """where trials start; the protocol of its name says what is tried. Datasets may differ:
+    `{minesweeper: "field,metric=roc_auc", default: field}`"""
     datasets: Names
-    """its datasets; where there are several, a method is tuned out of the box, too"""
+    """its datasets; with several, methods are tuned out of the box, too"""
     methods: list[Name] = Field(min_length=1)
-    """its methods; each declares what is tried of its parameters. One that uses edges between
-    clients is left out where each client has a graph of its own"""
+    """its methods; those that need edges between clients are left out where there are none"""
     clients: ClientCount = 10
-    """number of clients M; a dataset of several graphs, one a client, has as many as graphs"""
+    """number of clients M; parts that are clients have their number"""
     trials: Annotated[int, Field(ge=2, le=10**4)] = 16
-    """trials a method and dataset; the values without a search, those that its authors publish, and
-    those with which it is FedAvg are always among them"""
+    """trials of a method on a dataset, among them the setting as it is, the authors' values and
+    FedAvg's"""
     seed: Seed = 0
-    """seed of the draw of trials; the reference's second search has the next one"""
+    """seed of the draw of trials; the second search of the reference has the next"""
     seeds: Seeds | None = None
-    """seeds of the runs of what was chosen, of which none is in `search_seeds`; `null`: the key
-    `seeds`"""
+    """seeds of final runs, none in `search_seeds`; `null`: the key `seeds`"""
 
 
 class Study(Parameters):
@@ -272,33 +252,30 @@ class Study(Parameters):
     name: Name
     """name of its file and of its folder of results"""
     kind: Name
-    """what is made of the runs, see below; or the name of a folder `studies/GROUP/NAME` with code
-    that measures each run
-    """
+    """which table and figure are made of the runs ([kinds](#studies)), or a folder
+    `studies/GROUP/NAME` with code of its own"""
     title: str = ""
     """heading of its table and figure"""
     question: str = ""
     """what it asks"""
     score: Literal["validation", "global_validation"] = "validation"
-    """what a grid ranks by: accuracy of the clients' `validation` nodes on their own, possibly
-    mended, subgraphs, or of the same nodes on the global graph, classified as its test nodes are
-    (`global_validation`)"""
+    """what a `grid` ranks by: accuracy on validation nodes, each classified on its own subgraph, or
+    with all edges, as `global_validation`"""
     studies: list[Name] = Field(default_factory=list)
-    """studies whose runs it has as well; kind `pooled` judges methods over the graphs of several"""
+    """names of studies whose runs it takes as well, as the kind `pooled` does"""
     search_seeds: Seeds | None = None
-    """seeds of the runs that a study of the kind `tuned` chooses hyperparameters by; of a `search`
-    (default: 20, 21, 22) the first is that of all trials, the others are those of the best four"""
+    """seeds of runs that choose hyperparameters, for `tuned` and `search`; a search has 20, 21 and
+    22 by default"""
     search: Search | None = None
-    """in place of `runs`: a search of hyperparameters, and the runs of what it chose; its keys are
-    those of the last table"""
+    """a search of hyperparameters, in place of `runs`"""
     splits: Entries | None = None
-    """splits of the blocks that do not say otherwise"""
+    """splits of all blocks that name none"""
     partitions: Entries | None = None
     """partitions likewise"""
     runs: list[Block] = Field(default_factory=list)
-    """the runs; a block's keys are those of the next table"""
+    """blocks of runs"""
     options: dict[str, Any] = Field(default_factory=dict)
-    """what else the code of its kind reads"""
+    """what only this kind asks, such as `reference`, the method that others are compared with"""
 
 
 class Plugins(Parameters):
@@ -306,56 +283,52 @@ class Plugins(Parameters):
     encoders.
     """
 
-    plugins: Annotated[list[Text], AfterValidator(_unique)] = Field(default_factory=list)
+    plugins: Annotated[list[Text], InKey(ever=False), AfterValidator(_unique)] = Field(
+        default_factory=list
+    )
     """Python files with [methods](../docs/guide/own-method.md) or [other
-    parts](../docs/guide/own-parts.md) of your own, which are executed; relative paths begin at the
-    working folder. *Not in the key*, but the content of a file is in the keys of what uses it"""
+    parts](../docs/guide/own-parts.md) of yours, relative to the working folder. They are executed;
+    what uses them has their content in its key"""
 
 
 class Configuration(Plugins):
     """The whole configuration."""
 
-    output: Text = "results"
-    """folder that everything is written to. *Not in the key.*"""
-    records: Records = Records()
-    """published records"""
-    data: Data = Data()
+    output: Annotated[Text, InKey(ever=False)] = "results"
+    """folder that everything is written to"""
+    records: Annotated[Records, InKey(ever=False)] = Records()
+    """published runs"""
+    data: Annotated[Data, InKey(ever=False)] = Data()
     """sources of raw files"""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """`auto`: a GPU where there is one; `cpu`; `cuda`: a GPU, or an error. *Not in the key*, but in
-    each result's provenance
-    """
-    trainings_per_gpu: Annotated[int, Field(ge=1, le=1024)] = 1
-    """training jobs that share a GPU; they must fit into its memory together. *Not in the key.*"""
-    threads: Annotated[int, Field(ge=1, le=1024)] = 1
-    """threads of one training job. On graphs of this size more jobs at a time gain more than more
-    threads. *Not in the key*, but in the provenance: the same bytes are promised for the same
-    machine and thread count"""
-    memory: Memory = Memory()
+    device: Annotated[Literal["auto", "cpu", "cuda"], InKey(ever=False)] = "auto"
+    """`auto`: a GPU where there is one; `cuda`: a GPU or an error"""
+    trainings_per_gpu: Annotated[int, InKey(ever=False), Field(ge=1, le=1024)] = 1
+    """training jobs that share a GPU and its memory"""
+    threads: Annotated[int, InKey(ever=False), Field(ge=1, le=1024)] = 1
+    """threads of a training job; more jobs gain more. Equal bytes are promised for equal threads"""
+    memory: Annotated[Memory, InKey(ever=False)] = Memory()
     """memory of jobs"""
-    margin: Margin = Margin()
-    """which differences count as none, declared before runs are made"""
+    margin: Annotated[Margin, InKey(ever=False)] = Margin()
+    """differences that count as none"""
     datasets: Annotated[dict[Name, Dataset], Field(min_length=1)]
-    """graphs by name, each with its options (`{}` for the defaults); a name that is no known
-    dataset needs `path` or `synthetic`"""
+    """graphs by name, each with its options or `{}`; names that are not
+    [known](../docs/guide/data.md) need `path` or `synthetic`"""
     clients: Clients
-    """numbers of clients M (FedDEP and FedSage, Table 2: 3, 5, 10)"""
+    """numbers of clients M (FedDEP, FedSage: 3, 5, 10)"""
     seeds: Seeds
-    """one run for each; a seed determines split, partition, initial weights and every draw. Three
-    repetitions as in FedDEP; FedSage has five"""
+    """a run for each; it determines split, partition, initial weights and every draw (FedDEP: three
+    repetitions)"""
     split: SplitOptions = SplitOptions()
     """training, validation and test nodes"""
     partition: PartitionOptions = PartitionOptions()
     """division among clients"""
     settings: Annotated[dict[Name, TrainingConfig], Field(min_length=1)]
-    """named sets of hyperparameters"""
+    """sets of training options by name"""
     methods: dict[Name, dict[str, Any]] = Field(default_factory=dict)
-    """parameters of methods by name, where they are not the defaults. A parameter may have a value
-    for each dataset, and one for the others: `embedding: {cora: 128, citeseer: 64, default:
-    128}`"""
-    tables: Annotated[list[Table], Field(min_length=1)]
-    """the main tables, one a setting, whose numbers are never mixed"""
-    studies: list[Study | Name] = Field(default_factory=list)
-    """studies beside the main tables: folders of `studies/`, each for all of its files; names of
-    single files without `.yaml`; or studies written out
-    """
+    """parameters of methods, where not the defaults; one may depend on the dataset: `embedding:
+    {cora: 128, default: 64}`"""
+    tables: Annotated[list[Table], InKey(ever=False), Field(min_length=1)]
+    """the main tables, one a setting"""
+    studies: Annotated[list[Study | Name], InKey(ever=False)] = Field(default_factory=list)
+    """further questions: folders of `studies/`, names of files without `.yaml`, or studies written
+    out"""

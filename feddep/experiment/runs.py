@@ -60,17 +60,17 @@ class Column(NamedTuple):
 
 
 _MEASURED = ("global_validation", "validation_after", "local_before", "local_after")
-_ROUNDS = {"": "at the round best on validation nodes", "_last": "in the last round"}
+_ROUNDS = {"": "at the best round", "_last": "in the last round"}
 _ACCURACIES = {
     "test": "accuracy (or area under the ROC curve) of the test nodes on the global graph",
-    "validation": "the same of the validation nodes, as their owners classify them before the "
-    "local steps,",
+    "validation": "the same of the validation nodes, each classified by its owner before the local "
+    "steps,",
     "global_validation": "the same of the validation nodes on the global graph",
     "validation_after": "the same of the validation nodes after the local steps, where the "
     "setting's evaluation is `owners`,",
-    "local_before": "the same of the test nodes, as their owners classify them before the local "
+    "local_before": "the same of the test nodes, each classified by its owner before the local "
     "steps,",
-    "local_after": "the same of the test nodes, as their owners classify them after the local "
+    "local_after": "the same of the test nodes, each classified by its owner after the local "
     "steps,",
 }
 SCHEMA: dict[str, Column] = {
@@ -95,8 +95,8 @@ SCHEMA: dict[str, Column] = {
     "rounds": Column("Int64", "rounds that were trained"),
     "best_round": Column(
         "string",
-        "JSON: the round best on validation nodes, from 1; a list where each client has its own, "
-        "and where the evaluation is `owners`, of that before and that after the local steps",
+        "JSON: the round best on validation nodes, from 1. A list where each client has its own, "
+        "or, where the evaluation is `owners`, of that before and that after the local steps",
     ),
     "client_accuracies": Column(
         "string",

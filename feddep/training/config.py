@@ -39,66 +39,53 @@ class TrainingConfig(Parameters):
     """Model and optimisation, the same for every method of a table."""
 
     optimizer: Literal["sgd", "adam"] = "adam"
-    """`sgd` without momentum (FedDEP), or `adam` (FedSage)"""
+    """optimiser of clients; `sgd` has no momentum (FedDEP: `sgd`, FedSage: `adam`)"""
     optimizer_state: Annotated[Literal["fresh", "kept"], InKey(default=False)] = "fresh"
-    """a client's optimiser starts afresh in each round, or keeps its moments over all rounds (codes
-    of FED-PUB and FedTAD). *Not in the key* where it is `fresh`"""
+    """whether a client's optimiser starts afresh in each round or keeps its moments (FED-PUB,
+    FedTAD: `kept`)"""
     learning_rate: StepSize = 0.005
-    """step size; the default (ours) trains where FedDEP's 0.1 with SGD stays at the largest class;
-    FedSage has 0.001 with Adam
-    """
+    """step size; 0.1 with SGD stays at the largest class (FedDEP: 0.1, FedSage: 0.001)"""
     weight_decay: Weight = 0.0
-    """L2 regularizer, as the optimiser's own option (ours; neither paper names one for the
-    classifier)
-    """
+    """L2 regularizer, as the optimiser's own option"""
     full_batch: Annotated[bool, InKey(default=False)] = False
-    """a step is on all training nodes of a client, with all their neighbours; `batch_size` and
-    `fanout` are then read by FedDEP's pretraining alone. *Not in the key* where it is false"""
+    """whether a step takes all training nodes of a client with all their neighbours; only FedDEP's
+    pretraining then reads `batch_size` and `fanout`"""
     batch_size: Positive = 32
-    """training nodes of a mini-batch (FedDEP; FedSage has 64)"""
+    """training nodes of a mini-batch (FedDEP: 32, FedSage: 64)"""
     fanout: Annotated[int, Field(ge=1, le=10**4)] = 5
-    """neighbours d drawn for a node in each layer (FedDEP and FedSage)"""
+    """neighbours drawn for a node in each layer (FedDEP, FedSage)"""
     rounds: Positive = 50
-    """communication rounds; epochs for a model that is trained alone (FedDEP and FedSage: 50
-    epochs)
-    """
+    """communication rounds; epochs of a model that is trained alone (FedDEP, FedSage)"""
     local_epochs: Positive = 1
-    """passes of a client over its training nodes in a round (FedSage's default; FedDEP does not
-    say)
-    """
+    """passes of a client over its training nodes in a round (FedSage)"""
     participation: Annotated[float, InKey(default=False), Field(gt=0, le=1)] = 1.0
-    """share of the clients that train in a round, at least one; all are sent the weights of each
-    round and are evaluated with them. *Not in the key* where it is 1"""
+    """share of clients that train in a round, at least one; all receive the weights and are
+    judged"""
     participants: Annotated[Literal["uniform", "nodes"], InKey(default=False)] = "uniform"
-    """how those of a round are drawn, without replacement: all with the same probability, or by
-    their numbers of `nodes`. *Not in the key* where it is `uniform`"""
+    """how these are drawn, without replacement: with equal probability, or by their `nodes`"""
     lost_updates: Annotated[float, InKey(default=False), Field(ge=0, lt=1)] = 0.0
-    """probability that a client leaves after its local steps and before it sends anything.
-    *Not in the key* where it is 0"""
+    """probability that a client trains and then sends nothing"""
     client_weights: Literal["nodes", "equal"] = "nodes"
-    """weight of a client in the mean of FedAvg: its number of training `nodes` (McMahan et al.,
-    2017), or `equal`, 1/M, as in FedSage (Algorithm 1) and FedDEP (Equation 3.1)"""
+    """what a client counts in FedAvg's mean: its training `nodes`, or the same as others (McMahan
+    et al.: `nodes`; FedDEP, FedSage: `equal`)"""
     evaluation: Annotated[Literal["method", "owners"], InKey(default=False)] = "method"
-    """which models are judged: those that the `method` declares, or each client's on its own
-    subgraph, before and after the local steps of a round (`owners`). *Not in the key* where it is
-    `method`"""
+    """which test is reported: that which the `method` declares, or `owners`. Then each client
+    classifies its own test nodes with its own model, before or after its local training, whichever
+    is better on its validation nodes"""
     metric: Annotated[Metric, InKey(default=False)] = "accuracy"
-    """how models are judged, and their round is chosen: by `accuracy`, or, where there are two
-    classes, by `roc_auc`, the area under the ROC curve, of which tables then speak as accuracy.
-    *Not in the key* where it is `accuracy`"""
+    """`accuracy`: share of nodes that get their true class. `roc_auc`, for two classes: how often a
+    node of class 1 is ranked above one of class 0; pages print it as accuracy"""
     encoder: Annotated[str, AfterValidator(_known)] = "sage"
-    """layers of the classifier: `sage`, GraphSAGE with mean aggregation (FedDEP and FedSage),
-    `sage_selfloop`, in which a node is one of its neighbours (the layers of FedDEP's own
-    classifier), `gcn`, `gat`, `mlp`, which sees no edges, `sgc`, a linear map of features that are
-    smoothed once a layer, or `gamlp`, an MLP of features over as many hops, weighed by each node;
-    or the name of one that a plugin declares, or any model of PyTorch Geometric by its dotted
-    name, such as `torch_geometric.nn.models.GIN`"""
+    """layers of the classifier. `sage`: GraphSAGE with means. `sage_selfloop`: a node is among its
+    neighbours, as in FedDEP's own. `gcn`. `gat`. `mlp`: no edges. `sgc`: a linear map of smoothed
+    features. `gamlp`: an MLP of features over several hops. Or a plugin's, or a class such as
+    `torch_geometric.nn.models.GIN` (FedDEP, FedSage: `sage`)"""
     layers: Annotated[int, Field(ge=1, le=16)] = 2
-    """number of layers (FedDEP and FedSage: 2)"""
+    """number of layers (FedDEP, FedSage)"""
     hidden_channels: Width = 128
-    """width of the hidden layers (code)"""
+    """width of hidden layers (code)"""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    """probability that a hidden unit is set to zero in training (code)"""
+    """probability that a hidden unit is 0 in training (code)"""
 
     def restricted(self, names: Collection[str], reader: str) -> Any:
         """A view that shows only the fields ``names``, which ``reader`` has declared."""

@@ -4,6 +4,7 @@ they run is run.
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from feddep import api, leaderboard
+from feddep import api, cli, leaderboard
 from feddep.config.loading import merged, read, validate
 from feddep.experiment import plan
 from feddep.reporting import studies
@@ -63,25 +64,12 @@ def test_graphs_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.usefixtures("no_plugins")
-def test_methods_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    method, experiment, _, session, _ = (text for _, text in blocks("own-method.md"))
-    Path("mixed.py").write_text(method)
-    assert len(planned(experiment)) == 2 * 2
-    assert planned(experiment)[-1].method.label in session
-    names: dict[str, Any] = {}
-    exec(session, names)
-    assert 0 <= names["result"].accuracy["best"] <= 1
-    assert len(names["result"].clients) == 4  # a model a client
-
-
-@pytest.mark.usefixtures("no_plugins")
 def test_other_parts_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    *files, experiment, _ = (text for _, text in blocks("own-parts.md"))
+    _, experiment, _ = (text for _, text in blocks("own-parts.md"))
     given = yaml.safe_load(experiment)
-    for name, text in zip(given["plugins"], files, strict=True):
-        Path(name).write_text(text)
+    for name in given["plugins"]:
+        shutil.copy(REPOSITORY / "docs" / "examples" / name, name)
     given_graph = api.synthetic_graph(nodes=60, classes=3, communities=6)
     lines = [
         f"{label}: {' '.join(map(str, given_graph.adjacency[[node]].indices))}\n"
@@ -99,6 +87,53 @@ def test_other_parts_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert len(split.train) == 2 * 3
 
 
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.usefixtures("cora")
+def test_common_mistakes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.chdir(tmp_path)
+    sessions = [text.splitlines() for _, text in blocks("mistakes.md")]
+    assert len(sessions) == 10
+    for command, printed in sessions:
+        assert cli.main(shlex.split(command)[2:]) == 1
+        assert capsys.readouterr().err.splitlines()[-1] == printed
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.usefixtures("cora")
+def test_readme(tmp_path: Path):
+    """Each command as it is printed, but the address; targets of make have tests of their own."""
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    start, library, compared = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (session,) = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    clone, enter, demo, activate, run = start.splitlines()
+    address = clone.split()[-1]
+    assert library == f"pip install git+{address}\n"
+    assert activate == "source .venv/bin/activate"
+    folder = tmp_path / enter.removeprefix("cd ")
+    command = clone.replace(address, REPOSITORY.as_uri()).split()
+    subprocess.run([*command, folder], cwd=tmp_path, check=True)
+    (folder / "mine.py").write_text(blocks("own-method.md")[0][1])
+    made = subprocess.run(
+        [*demo.partition("#")[0].split(), "--dry-run"], cwd=folder, capture_output=True, text=True
+    )
+    assert "--configfile config/demo.yaml" in made.stdout
+    (folder / "feddep_command").mkdir()
+    feddep = folder / "feddep_command" / "feddep"
+    feddep.write_text(f'#!/bin/sh\nexec {sys.executable} -m feddep "$@"\n')
+    feddep.chmod(0o755)
+    path = os.pathsep.join([str(feddep.parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(folder)}
+    for command in (["bash", "-euc", run + "\n" + compared], [sys.executable, "-c", session]):
+        subprocess.run(command, cwd=folder, env=environment, check=True)
+    found = pd.read_csv(folder / "comparison" / "runs.csv")
+    assert found["method"].unique().tolist() == ["fedavg_finetuned", "fedper", "mixed"]
+
+
 @pytest.mark.dag
 @pytest.mark.slow
 def test_the_tutorial(tmp_path: Path):
@@ -108,6 +143,7 @@ def test_the_tutorial(tmp_path: Path):
         shutil.copytree(REPOSITORY / name, tmp_path / name, symlinks=True)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path)}
+    (tmp_path / "mixed.py").write_text(blocks("own-method.md")[0][1])
     said = []
     for kind, text in blocks("tutorial.md"):
         if named := re.match(r"# (\S+\.(?:py|yaml))(, in place of its last two lines)?\n", text):
@@ -122,6 +158,6 @@ def test_the_tutorial(tmp_path: Path):
         assert done.returncode == 0, done.stdout + done.stderr
         said.append(done.stdout)
     rows = pd.read_csv(tmp_path / "results" / "mine" / "runs" / "quick.csv")
-    assert sorted(rows["method"]) == ["fedavg", "sparsified", "sparsified", "sparsified"]
-    test = rows.loc[rows["parameters"] == "kept=0.8", "test"].item()
+    assert sorted(rows["method"]) == ["fedavg", "mixed", "mixed", "mixed"]
+    test = rows.loc[rows["parameters"] == "own=0.8", "test"].item()
     assert f"{test:.3f}" in said[-1]  # the same number in Python

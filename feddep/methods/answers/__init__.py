@@ -30,38 +30,31 @@ class AnswersParameters(Parameters):
     """Parameters of the owners' answers.  No paper has these choices; they are ours."""
 
     labels: bool = False
-    """an owner answers with the label of a node that it trains on, otherwise with the class that it
-    predicts; false: always with the class that it predicts"""
+    """whether an owner answers with the label of a training node, in place of its prediction"""
     epsilon: Annotated[float, Field(gt=0, le=1000)] | None = 4.0
-    """ε of the local differential privacy of a node's one answer, which is the same for all who
-    ask; null: the true answer
-    """
+    """ε of local differential privacy of a node's one answer; `null`: the true answer"""
 
 
 class BayesParameters(AnswersParameters):
     """How likely an answer is for each class of the node that asks."""
 
     likelihood: Literal["kernel", "plain"] = "kernel"
-    """``kernel``: Σ_c H(y, c) K(a | c), with the kernel K of randomised response; ``plain``: g(y,
-    a), whatever ε is
-    """
+    """`kernel`: Σ_c H(y, c) K(a | c), with the kernel K of randomised response; `plain`: g(y, a),
+    whatever ε is"""
     homophily: Annotated[float, Field(ge=0, lt=1)] = 0.6
-    """h of g(y, c) = h [y = c] + (1 − h) / C: the weight of a neighbour's class being the node's
-    own, over a uniform one
-    """
+    """h of g(y, c) = h [y = c] + (1 − h) / C: how much more often a neighbour has the node's class
+    than at random"""
     prior_count: Annotated[float, Field(ge=0.01, le=10**6)] | None = None
-    """weight of g beside a client's own estimate of H, in neighbours for each class of a node;
-    null: H is g, no estimate
-    """
+    """weight of g beside a client's own estimate of H, in neighbours for each class; `null`: H is
+    g"""
 
 
 class LabelPrivacy(Parameters):
     """How private the labels are that the first FedAvg reads."""
 
     label_epsilon: Annotated[float, Field(gt=0, le=1000)] = 4.0
-    """ε of the randomised response by which each label of a training or validation node is
-    replaced, once and before all else
-    """
+    """ε of the randomised response that replaces each training and validation label once, before
+    all else"""
 
 
 class PrivateLabelsParameters(BayesParameters, LabelPrivacy):
@@ -72,7 +65,7 @@ class PropagationParameters(AnswersParameters):
     """How answers spread on a client's subgraph."""
 
     alpha: Annotated[float, Field(ge=0, lt=1)] = 0.5
-    """weight α of a node's neighbours against its own prediction; 0: the predictions as they are"""
+    """weight α of neighbours against a node's own prediction"""
     iterations: Repetitions = 30
     """steps of the propagation"""
 

@@ -23,32 +23,22 @@ class AdaFGLParameters(Parameters):
     """The two steps of AdaFGL (Li et al., 2024)."""
 
     federated_share: Share = 0.5
-    """share of the rounds that step 1 takes (OpenFGL's port: 50 of 100; the authors' code has 100
-    rounds and then 200 epochs)
-    """
+    """share of the rounds that step 1 takes (OpenFGL)"""
     combination: Literal["mixture", "switch"] = "mixture"
-    """prediction: both branches, mixed by the homophily score (paper), or only one of them, chosen
-    by `threshold` (code)
-    """
+    """prediction: both branches mixed by the homophily score, or one of them by `threshold` (paper;
+    code: `switch`)"""
     threshold: Share = 0.9
     """least homophily score at which `switch` takes the homophilous branch (code)"""
     alpha: Share = 0.05
-    """weight α of the edges, beside pairs that are predicted alike, where features are smoothed
-    (code)
-    """
+    """weight α of edges, beside pairs predicted alike, in smoothing features (code)"""
     beta: Share = 0.2
-    """weight β of the predictions of step 1, beside the branch's own, in the signed relation (code)
-    """
+    """weight β of step 1's predictions beside the branch's own, in the signed relation (code)"""
     alike: Share = 0.999
-    """similarity above which two nodes are joined (code); 0 weighs all pairs by their similarity
-    (paper)
-    """
+    """similarity above which two nodes are joined; 0: all pairs, weighed by it (code; paper: 0)"""
     hops: Hops = 3
     """times K that features are smoothed (code)"""
     knowledge: Literal["probabilities", "logits"] = "probabilities"
-    """what of the homophilous branch is drawn to the predictions of step 1: `probabilities`, or
-    `logits` (code)
-    """
+    """what of the homophilous branch is drawn to the predictions of step 1 (code: `logits`)"""
 
 
 class FedTADParameters(Parameters):
@@ -57,22 +47,18 @@ class FedTADParameters(Parameters):
     """
 
     topology: Literal["return", "walk_ids"] = "return"
-    """topology embedding of a node: probabilities that a random walk `return`s to it (paper), or
-    `walk_ids`, the numbers of the nodes that walks visit (code)"""
+    """return probabilities of random walks, or numbers of visited nodes (paper; code:
+    `walk_ids`)"""
     walk_length: Positive = 5
-    """length of the longest walk"""
+    """longest walk"""
     divergence: Literal["l1", "kl"] = "l1"
-    """distance of the global model's outputs from a client's: `l1` of logits (code), or `kl` of
-    probabilities
-    """
+    """distance of outputs: `l1` of logits, `kl` of probabilities (code)"""
     generated: Positive = 100
     """nodes of the generated graph"""
     neighbours: Positive = 5
     """most similar nodes that a generated node is joined to"""
     repetitions: Repetitions = 5
-    """times in a round that noise is drawn, for one step of the generator and `global_steps` of the
-    global model
-    """
+    """draws of noise in a round"""
     global_steps: Repetitions = 5
     """steps of the global model for each graph"""
     generator_learning_rate: StepSize = 0.001
@@ -80,7 +66,7 @@ class FedTADParameters(Parameters):
     global_learning_rate: StepSize = 0.001
     """step size of the global model's Adam"""
     semantic_weight: Weight = 1.0
-    """weight λ₁ of the clients' cross-entropies on the generated nodes"""
+    """weight λ₁ of clients' cross-entropies on generated nodes"""
     diversity_weight: Weight = 1.0
     """weight λ₂ of what keeps generated nodes apart"""
 
@@ -91,28 +77,26 @@ class FGSSLParameters(Parameters):
     """
 
     teacher: Literal["global", "local"] = "global"
-    """who teaches: the `global` model that a client received (paper), or the `local` model itself
-    by contrast alone (code)
-    """
+    """who teaches: the `global` model that a client received, or its `local` one, by contrast alone
+    (paper; code: `local`)"""
     contrast_weight: Weight = 3.0
     """weight of the contrast"""
     distillation_weight: Weight = 1.0
-    """weight of the distillation (ours; the code leaves it out)"""
+    """weight of the distillation, which the code leaves out"""
     tau: StepSize = 0.1
     """temperature τ of the contrast"""
     denominator: Annotated[Literal["pair", "all"], InKey(default=False)] = "pair"
-    """positives in the denominator of a node's term: the `pair` alone that it is of, or `all`
-    training nodes of the class (code). *Not in the key* where it is `pair`"""
+    """positives in a term's denominator: its own `pair`, or `all` of the class (code: `all`)"""
     omega: StepSize = 4.0
     """temperature ω of the distillation"""
     weak_edges: Share = 0.3
     """share of edges that the weak view lacks"""
     weak_columns: Share = 0.3
-    """share of columns of features that the weak view lacks"""
+    """share of feature columns that it lacks"""
     strong_edges: Share = 0.8
     """share of edges that the strong view lacks"""
     strong_columns: Share = 0.5
-    """share of columns of features that the strong view lacks"""
+    """share of feature columns that it lacks"""
 
 
 class FedSprayParameters(Parameters):
@@ -121,21 +105,19 @@ class FedSprayParameters(Parameters):
     """
 
     proxy_width: Width = 64
-    """width of proxies, and of the encoder of features"""
+    """width of proxies and of the features' encoder"""
     proxy_learning_rate: StepSize = 0.02
-    """step size of the Adam of node proxies; all else is trained as the setting says"""
+    """step size of the Adam of node proxies"""
     soft_weight: Weight = 1.0
-    """weight λ₁ of the soft targets in the loss of the GNN"""
+    """weight λ₁ of soft targets in the GNN's loss"""
     confidence: Share = 0.7
-    """least probability at which a node that is not trained on has a soft target"""
+    """least probability at which a node outside the training set has a soft target"""
     proxy_weights: Literal["nodes", "shares"] = "nodes"
     """what a client's proxy of a class counts: its training `nodes` of the class, or their `shares`
-    in all of its own (code)
-    """
+    (code: `shares`)"""
     plain_start: Literal["own", "fused"] = "own"
-    """weights that the classifier without proxies gets in each round: its `own` mean, or that of
-    the `fused` one (code)
-    """
+    """what the classifier without proxies starts from: its `own` mean, or the `fused` one's (code:
+    `fused`)"""
 
 
 class S2FGLParameters(Parameters):

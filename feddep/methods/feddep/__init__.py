@@ -39,51 +39,40 @@ class LayerParameters(Parameters):
     """The layers of the embedding-fused classifier."""
 
     fused: Literal["paper", "authors", "chained"] = "authors"
-    """the classifier's layers: `paper`, its equation with K + 1 matrices; `authors`, a map of z̄
-    added to each layer of the setting's encoder; or `chained`, the code as it stands, in which each
-    of these maps reads what the one before it gives"""
+    """`paper`: its equation with K + 1 matrices. `authors`: a map of z̄ added to each layer of the
+    encoder. `chained`: the code, each map reading the one before; not for `feddep_wo_nfdp`"""
     initial: Literal["he", "uniform"] = "he"
-    """initial weights of the paper's layers (no source)"""
+    """initial weights of the paper's layers"""
 
 
 class EmbeddingParameters(Parameters):
     """The width of embeddings."""
 
     embedding: Width = 128
-    """width d_z of embeddings; paper: 128 for Cora, 64 for CiteSeer, 256 for PubMed and MSAcademic
-    """
+    """width d_z of embeddings (paper: 64 to 256 by graph)"""
 
 
 class PretrainingParameters(EmbeddingParameters):
     """How each client's local GNN is trained, whose embeddings the prototypes are of."""
 
     encoder: Literal["local", "federated"] = "local"
-    """what embeds a client's nodes: its own `local` GNN (paper), or a `federated` one trained by
-    FedAvg, an experiment of ours
-    """
+    """what embeds a client's nodes: its own GNN, or one trained by FedAvg (paper: `local`)"""
     depth: Hops = 2
-    """hops L of context that an embedding holds; paper: "usually around 2" (Section 4.3), the
-    code's example: 2
-    """
+    """hops L of context in an embedding (paper, code)"""
     pretraining_epochs: Repetitions = 50
-    """epochs of the local GNN; code: 50, and so the paper for every GNN"""
+    """epochs of the local GNN (code)"""
     pretraining_optimizer: Literal["adam", "sgd"] = "adam"
-    """of the local GNN: `adam` with 0.01 (code), or `sgd` with 0.1, the paper's for every GNN
-    (Section 4.1)
-    """
+    """of the local GNN: `adam` with 0.01, or `sgd` with 0.1 (code; paper: `sgd`)"""
 
 
 class PrototypeParameters(Parameters):
     """How embeddings are clustered."""
 
     prototypes: Annotated[int, Field(ge=1, le=1000)] | None = 15
-    """number C of prototypes a client (study interpretations); null: one a class. Paper: the best
-    of 3, 5, 10, 15, 20 for each dataset and M, chosen by the accuracy that it reports; the code's
-    example has 5"""
+    """number C of prototypes a client; `null`: one a class (paper: 3 to 20 by its reported
+    accuracy, code: 5)"""
     clustering: Literal["kmeans", "dec"] = "kmeans"
-    """`kmeans`, ours, or `dec`, deep embedded clustering as in the code; the paper says only "a
-    clustering function\"
-    """
+    """`kmeans`, or deep embedded clustering (code: `dec`)"""
 
 
 class FusedParameters(EmbeddingParameters, LayerParameters):
@@ -94,42 +83,36 @@ class GeneratorParameters(FusedParameters):
     """How DGen is built and trained, beside a classifier of the client's own."""
 
     bernoulli_rate: Share = 1.0
-    """probability r with which the Bernoulli sampler keeps a generated neighbour; the paper names
-    no value, the code keeps all
-    """
+    """probability r that a generated neighbour is kept; 1 for `feddep_wo_nfdp` (code: all)"""
     hidden_share: Share = 0.5
     """share h of nodes that impairing hides (paper)"""
     hidden_from: Literal["validation", "all"] = "all"
-    """nodes that may be hidden: `all` (paper, as in FedSage), or `validation` (code), which loses
-    no training label
-    """
+    """nodes that may be hidden; `validation` loses no training label (paper; code: `validation`)"""
     max_generated: PerNode = 5
     """most neighbours generated for a node (code)"""
     slots: Literal["generated", "all"] = "generated"
-    """what generated embeddings are averaged over: those `generated` (paper), or `all` slots (code)
-    """
+    """what generated embeddings are averaged over (paper: `generated`)"""
     scale: Literal["paper", "authors"] = "authors"
-    """squared distances as the `paper` writes them, or averaged over slots and coordinates
-    (`authors`)
-    """
+    """squared distances as in the `paper`, or averaged over slots and coordinates (code:
+    `authors`)"""
     count_bias: Annotated[float, Field(ge=-1000, le=1000)] | None = None
-    """first bias of DGen's predicted number of neighbours; null: drawn like every other weight, so
-    that the number is 0 for all nodes of some clients, which then learn nothing; 1 in an experiment
-    of ours"""
+    """first bias of DGen's number of neighbours; `null`: drawn, so that some clients predict 0
+    everywhere and learn nothing"""
     generator_epochs: Repetitions = 4
-    """full-batch steps of DGen; code: 1 alone and 3 with the others"""
+    """full-batch steps of DGen; for `feddep_joint`, steps an epoch of the classifier (code: 1 alone
+    and 3 with the others)"""
     generator_optimizer: Literal["sgd", "adam"] = "sgd"
-    """`sgd` (paper and code) or `adam`"""
+    """optimiser of DGen (paper, code: `sgd`)"""
     generator_learning_rate: StepSize = 0.1
-    """step size (paper)"""
+    """its step size (paper)"""
     count_weight: Weight = 1.0
-    """β^d, of the number of missing neighbours; paper: all weights are 1"""
+    """β^d, of the number of missing neighbours (paper)"""
     intra_weight: Weight = 1.0
-    """β^f, of the reconstruction of the client's own hidden nodes"""
+    """β^f, of reconstructing a client's own hidden nodes (paper)"""
     cross_weight: Weight = 1.0
-    """β^n, of the resemblance to other clients' prototypes"""
+    """β^n, of resemblance to other clients' prototypes (paper)"""
     task_weight: Weight = 1.0
-    """weight of the classifier's cross-entropy L^c"""
+    """weight of the classifier's cross-entropy L^c (paper)"""
 
 
 class FedDEPParameters(
@@ -138,17 +121,17 @@ class FedDEPParameters(
     """All choices of FedDEP."""
 
     inference: Literal["zero", "generated"] = "zero"
-    """z̄ of the global graph's nodes when the classifier is tested: `zero` (paper and code), or
-    what the owner of each node has `generated`, an experiment of ours"""
+    """z̄ of nodes of the global graph in the test: `zero`, or what owners have `generated`, but for
+    `feddep_joint` (paper, code: `zero`)"""
 
 
 class JointParameters(FedDEPParameters):
     """Those of FedDEP, with `inference` zero."""
 
     generator_epochs: Repetitions = 1
-    """steps of DGen for each epoch of the classifier (no source)"""
+    """steps of DGen for each epoch of the classifier"""
     inference: Literal["zero"] = "zero"
-    """z̄ of the global graph's nodes when the classifier is tested: `zero`"""
+    """z̄ of nodes of the global graph in the test"""
 
 
 class WithoutDGenParameters(FedDEPParameters):
@@ -162,16 +145,13 @@ class WithoutNFDPParameters(FedDEPParameters):
     """Those of FedDEP, with `bernoulli_rate` 1, and the noise of DP-SGD."""
 
     fused: Literal["paper", "authors"] = "authors"
-    """the classifier's layers: as for `feddep`, but for `chained`, whose gradients of single
-    examples DP-SGD cannot clip"""
+    """layers of the classifier; gradients of single examples through `chained` cannot be clipped"""
     bernoulli_rate: Annotated[float, Field(ge=1, le=1)] = 1.0
-    """probability r with which the Bernoulli sampler keeps a generated neighbour: it keeps all"""
+    """probability r that the Bernoulli sampler keeps a generated neighbour"""
     sigma: Weight = 2.0
-    """noise multiplier σ (paper: 2.0 in Table 2)"""
+    """noise multiplier σ of DP-SGD (paper)"""
     clip: Annotated[float, Field(gt=0, le=10**6)] = 2.0
-    """norm C that an example's gradient is clipped to (ours: what does best for FedGNN on
-    validation nodes)
-    """
+    """norm C that an example's gradient is clipped to"""
 
 
 PRETRAINING = Step(

@@ -12,8 +12,7 @@ class FedGCNParameters(Parameters):
     """How much is exchanged."""
 
     hops: Annotated[int, Field(ge=1, le=2)] = 2
-    """sums that a client is told: of its own nodes' neighbours (1), or also of the neighbours of
-    its nodes' neighbours (2), with which a GCN of two layers is what it is on the global graph
+    """sums that a client is told: of its nodes' neighbours, or also of theirs, as two layers need
     (paper: both)"""
 
 
@@ -21,13 +20,12 @@ class NoisedParameters(FedGCNParameters):
     """How private the sums are; ours."""
 
     epsilon: Annotated[float, Field(gt=0, le=1000)] | None = 4.0
-    """ε of all sums that a client sends, for the features of one of its nodes; null: bounded
-    features, and no noise
-    """
+    """ε of all sums that a client sends, for the features of one node; `null`: bounded features
+    without noise"""
     delta: Annotated[float, Field(gt=0, lt=1)] = 1e-5
     """δ of the same"""
     clip: StepSize = 1.0
-    """Euclidean length C to which longer rows of features are scaled down before all else"""
+    """Euclidean length C that longer rows of features are scaled down to"""
 
 
 GROUP = "Exchange between clients"

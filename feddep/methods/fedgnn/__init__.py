@@ -14,15 +14,12 @@ class FedGNNParameters(Parameters):
     """Noise and the exchange of embeddings."""
 
     sigma: Weight = 2.0
-    """noise multiplier σ (FedDEP, Section 4.1); the source's strength of noise is twice its
-    clipping threshold
-    """
+    """noise multiplier σ (FedDEP)"""
     clip: Annotated[float, Field(gt=0, le=10**6)] = 2.0
-    """norm C that the gradient of a training node is clipped to; the source's 0.1 is for another
-    loss; ours, the best of 1, 2, 3, 4 and 8 on the validation nodes of Cora with 5 clients and seed
-    0"""
+    """norm C of a training node's gradient, the best of 1 to 8 on Cora's validation nodes (source:
+    0.1, of another loss)"""
     refresh: Positive = 1
-    """rounds between two exchanges of embeddings; authors' code: 1 epoch, paper: exchanged once"""
+    """rounds between two exchanges of embeddings (code; paper: once)"""
 
 
 GROUP = "Exchange between clients"

@@ -14,21 +14,13 @@ class FedGraphParameters(Parameters):
     """How the agent that chooses fan-outs practises, and what it is rewarded for."""
 
     episodes: Repetitions = 1
-    """trainings in which the agent practises (authors' code: 1); without any, it keeps to what it
-    starts with
-    """
+    """trainings in which the agent practises (code)"""
     updates: Repetitions = 8
-    """learning steps of the agent after each round of practice; authors' code: 1, in 200 rounds;
-    ours, as there are 50
-    """
+    """agent's learning steps after each round of practice (code: 1, in 200 rounds)"""
     target: Annotated[float, Field(gt=0, le=1)] = 0.9
-    """accuracy that the reward is measured from; authors' code: 0.72 to 0.99, by dataset; ours: one
-    for all
-    """
+    """accuracy that the reward is measured from (code: 0.72 to 0.99 by graph)"""
     cost_weight: Weight = 0.1
-    """price of the largest fan-out everywhere, in units of reward (ours); near the target, 0.1 is
-    worth 0.024 of accuracy
-    """
+    """price of the largest fan-out everywhere, in units of reward"""
 
 
 GROUP = "Exchange between clients"

@@ -11,13 +11,11 @@ class FedGSLParameters(Parameters):
     """The learned edges and the noise; all defaults are ours."""
 
     edges: PerNode = 5
-    """learned edges k of a node; as many as neighbours are drawn for it in FedDEP's setting"""
+    """learned edges k of a node"""
     share: Share = 0.2
-    """share λ of learned edges in the mean neighbour that the last convolution reads"""
+    """share λ of learned edges in the mean neighbour of the last convolution"""
     noise: Weight = 1.0
-    """root-mean-square length of the Gaussian noise on an embedding of length 1; FedDEP names no σ
-    for FedGSL
-    """
+    """root-mean-square length of noise on an embedding of length 1"""
     refresh: Positive = 10
     """rounds between two exchanges of embeddings"""
 

@@ -31,53 +31,43 @@ class NeighGenParameters(Parameters):
     """How NeighGen is built and trained: every choice that FedSage+ leaves open."""
 
     hidden_share: Annotated[float, Field(ge=0, lt=1)] = 0.15
-    """share h of nodes that impairing hides; paper: from 3.4 % to 27.8 %, and 15 % where it studies
-    α
-    """
+    """share h of nodes that impairing hides (paper: 3.4 % to 27.8 %)"""
     hidden_from: Literal["validation", "all"] = "all"
-    """nodes that may be hidden: `all` (paper), or `validation` (code: half of the validation nodes)
-    """
+    """nodes that may be hidden (paper; code: half of the `validation` nodes)"""
     max_generated: PerNode = 5
     """most neighbours S generated for a node (code)"""
     embedding: Width = 128
     """width d_z (code)"""
     generator_width: Width = 128
-    """width of fGen's last hidden layer, ours; code: 2048, which for the 6,805 features of
-    MSAcademic makes a layer of 70 million weights, sent 2 M² times an epoch. Paper: very few layers
-    suffice (Appendix D.1)"""
+    """width of fGen's last hidden layer (code: 2048)"""
     generator_local_epochs: Repetitions = 20
-    """epochs in which NeighGen is trained alone, before the others take part; code: 20, Algorithm
-    1: none
-    """
+    """epochs in which NeighGen is trained alone (code: 20; paper: none)"""
     generator_federated_epochs: Repetitions = 20
-    """epochs e_g of Algorithm 1 (code)"""
+    """epochs e_g of Algorithm 1, with the others (code)"""
     generator_batch: Positive = 64
-    """nodes V_i^t sampled in an epoch, which is one step; paper: batch size 64, not said of what;
-    code: all training nodes
-    """
+    """nodes V_i^t sampled for a step (paper: 64, not said of what; code: all)"""
     generator_learning_rate: StepSize = 0.001
-    """step size of Adam (paper and code)"""
+    """step size of Adam (paper, code)"""
     generator_weight_decay: Weight = 0.0001
     """L2 regularizer of Adam (code)"""
     scale: Literal["paper", "authors"] = "paper"
-    """squared distances as the `paper` writes them, or their mean over slots and coordinates
-    (`authors`)
-    """
+    """squared distances as in the `paper`, or averaged over slots and coordinates (code:
+    `authors`)"""
     count_weight: Weight = 1.0
-    """λ^d; paper: all weights are 1"""
+    """λ^d, of the number of neighbours (paper)"""
     feature_weight: Weight = 1.0
-    """λ^f"""
+    """λ^f, of their features (paper)"""
     cross_weight: Weight = 1.0
-    """α, of the terms of other clients in L^f (paper: 1)"""
+    """α, of other clients' terms in L^f (paper)"""
     task_weight: Weight = 1.0
-    """λ^c, of the cross-entropy"""
+    """λ^c, of the cross-entropy (paper)"""
 
 
 class LocSagePlusParameters(NeighGenParameters):
     """Those of FedSage+; `generator_federated_epochs` must be 0, and `cross_weight` is not used."""
 
     generator_local_epochs: Repetitions = 40
-    """epochs in which NeighGen is trained; code: 20; here as many as FedSage+ has of both kinds"""
+    """epochs in which NeighGen is trained, as many as FedSage+ has of both kinds (code: 20)"""
     generator_federated_epochs: Literal[0] = 0
     """none"""
 

@@ -20,26 +20,22 @@ class FedStructParameters(Parameters):
     """
 
     hops: Steps = 10
-    """steps L of the random walk (config of the code: 10 for Cora and PubMed, 20 for CiteSeer)"""
+    """steps L of the random walk (code)"""
     structure_width: Width = 512
-    """width d of a node's structure features (config of the code: 512 for Cora, 256 for CiteSeer)
-    """
+    """width d of a node's structure features (code)"""
 
 
 class FedLapParameters(Parameters):
     """The spectral basis, and what is learned in it.  The defaults are the authors' for Cora."""
 
     iterations: Steps = 500
-    """steps of the Lanczos iteration (config of the code)"""
+    """steps of the Lanczos iteration (code)"""
     vectors: Steps = 200
-    """number r of its vectors that are kept, those of the least eigenvalues (config of the code)"""
+    """number r of its vectors that are kept, of the least eigenvalues (code)"""
     structure_width: Width = 512
-    """width d of a node's structure features (config of the code: 512 for Cora, 256 for CiteSeer)
-    """
+    """width d of a node's structure features (code)"""
     smoothing: Weight = 10.0
-    """weight λ of the structure features' Dirichlet energy in the loss (config of the code: 10 for
-    Cora, 1 for CiteSeer)
-    """
+    """weight λ of the structure features' Dirichlet energy (code)"""
 
 
 def _method(name: str, title: str, parameters: type[Parameters], **more: Any) -> Method:

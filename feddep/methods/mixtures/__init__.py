@@ -23,15 +23,12 @@ class FedGTAParameters(Parameters):
     """
 
     moments: Literal["origin", "mean", "hybrid"] = "hybrid"
-    """moments of the propagated predictions: about 0 (`origin`), about their mean (`mean`), or both
-    (code, Cora)
-    """
+    """of propagated predictions: about 0 (`origin`), about their `mean`, or both (code)"""
     orders: Annotated[int, Field(ge=1, le=100)] = 6
-    """number M of moments a class (code, Cora)"""
+    """number of moments a class (code)"""
     threshold: Annotated[float, Field(ge=-1, le=1)] = 0.5
-    """cosine of two clients' moments above which they are mixed (code, Cora); with 1 each client
-    keeps its own weights
-    """
+    """cosine of two clients' moments above which they are mixed; 1: each keeps its weights
+    (code)"""
     propagation_steps: Repetitions = 5
     """steps of label propagation (code)"""
     propagation: Share = 0.5
@@ -44,62 +41,53 @@ class FedPubParameters(Parameters):
     """The mixture, the masks and what holds them."""
 
     tau: Temperature = 10.0
-    """τ, how much more a client of similar outputs counts; 0: all count the same (code's parser;
-    its scripts have 3 and 5)
-    """
+    """how much more a client of similar outputs counts; 0: all the same (code)"""
     regularizers: Literal["written", "released"] = "written"
-    """`written`: λ₁ and λ₂ as the loss has them; `released`: the code takes both from detached
-    tensors, so that they have no gradient, and neither is computed"""
+    """λ₁ and λ₂ as the loss has them, or as `released`, where they have no gradient (paper)"""
     lambda1: Weight = 0.001
-    """λ₁ of the L1 norm of the masks (code); an applied mask below it in size is 0"""
+    """weight of the L1 norm of masks; an applied mask below it is 0 (code)"""
     lambda2: Weight = 0.001
-    """λ₂ of the distance to the weights received (code)"""
+    """weight of the distance to the weights received (code)"""
     compared: Annotated[Literal["logits", "embeddings"], InKey(default=False)] = "logits"
-    """what f_k is the mean of: `logits`, or `embeddings`, the inputs of the last layer before ReLU
-    (code). *Not in the key* where it is `logits`"""
+    """what f_k is the mean of: `logits`, or inputs of the last layer before ReLU (code:
+    `embeddings`)"""
 
 
 class FedAuxParameters(Parameters):
     """The kernel and the mixture."""
 
     tau: Temperature = 10.0
-    """τ, how much more a client with a similar auxiliary vector counts; 0: all count the same
-    (paper)
-    """
+    """how much more a client with a similar auxiliary vector counts; 0: all the same (paper)"""
     sigma: Annotated[float, Field(ge=0.001, le=1000)] = 1.0
-    """width σ of the kernel (paper; the authors' notebooks have 10)"""
+    """width σ of the kernel (paper; code: 10)"""
     masks: Annotated[bool, InKey(default=False)] = False
-    """each client has masks of its own over the weights, as in FED-PUB (paper's and code's
-    network). *Not in the key* where it is false"""
+    """whether each client masks weights, as in FED-PUB (paper, code: true)"""
 
 
 class GCFLPlusParameters(Parameters):
     """When a cluster is split, and what its members share."""
 
     epsilon1: Weight = 0.05
-    """a cluster is split only if the norm of its mean update is below ε₁ (code)"""
+    """ε₁: a cluster is split only if the norm of its mean update is below (code)"""
     epsilon2: Weight = 0.1
-    """and the largest norm of an update is above ε₂ (code)"""
+    """ε₂: and the largest norm of an update above (code)"""
     sequence: Annotated[int, Field(ge=1, le=1000)] = 5
-    """number of latest gradient norms that are compared (code)"""
+    """latest gradient norms that are compared (code)"""
     after: Repetitions = 20
     """rounds before the first split (code)"""
     shared: Literal["all", "hidden"] = "all"
-    """layers that are exchanged: `all`, as each layer of a GCN is a convolution, or all but the
-    last (`hidden`), as the output layer of the authors' network is no convolution and stays with
-    the client"""
+    """layers that are exchanged: `all`, or all but the last (code: `hidden`)"""
 
 
 class FedIIHParameters(Parameters):
     """Factors of FedIIH (Yu et al., 2025)."""
 
     factors: Annotated[int, Field(ge=1, le=32)] = 2
-    """number P of latent factors, each as wide as `hidden_channels` says (authors' choice for Cora
-    and CiteSeer)"""
+    """number P of latent factors, each `hidden_channels` wide (code)"""
     routings: Annotated[int, Field(ge=1, le=100)] = 6
     """times that a layer routes (code)"""
     scale: Temperature = 10.0
-    """factor s of similarities in the softmax (code); 0: all clients count the same"""
+    """factor s of similarities in the softmax; 0: all clients count the same (code)"""
 
 
 def _method(

@@ -19,7 +19,7 @@ class FedProxParameters(Parameters):
     """The proximal term of FedProx (Li et al., 2020)."""
 
     mu: Weight = 0.01
-    """weight μ of ½ ‖w − w_t‖²; the paper tries 0.001, 0.01, 0.1 and 1"""
+    """weight μ of ½ ‖w − w_t‖² (paper: 0.001 to 1)"""
 
 
 class ServerOptimizerParameters(Parameters):
@@ -32,7 +32,7 @@ class ServerOptimizerParameters(Parameters):
     beta2: Annotated[float, Field(ge=0, lt=1)] = 0.99
     """decay β₂ of the mean of their squares (paper)"""
     tau: Annotated[float, Field(gt=0, le=1)] = 0.001
-    """adaptivity τ (paper: 10⁻³ in most of its tables)"""
+    """adaptivity τ (paper)"""
 
 
 _FOLDER = "feddep.methods.optimisation"

@@ -13,8 +13,8 @@ class HaloParameters(Parameters):
     """
 
     hops: Hops | None = None
-    """how far from its own nodes a client sees; 1: direct neighbours, 0: none, which is FedAvg;
-    null: as many as the classifier has layers, so that every ego-graph is complete"""
+    """how far beyond its own nodes a client sees; 0: FedAvg; `null`: as many hops as the classifier
+    has layers"""
 
 
 _CODE = "feddep.methods.oracles.true_neighbours"

@@ -30,50 +30,46 @@ class FinetuningParameters(Parameters):
     """How FedAvg is tuned."""
 
     tuning_rounds: Natural = 10
-    """rounds at the end in which each client trains alone (ours); if there are no more, all of them
-    """
+    """rounds at the end in which each client trains alone"""
 
 
 class DittoParameters(Parameters):
     """The pull of Ditto (Li et al., 2021)."""
 
     personal_weight: Weight = 1.0
-    """weight λ of ½ ‖v − w‖² (ours; the authors' code is run with 0.1, 1 and 2)"""
+    """weight λ of ½ ‖v − w‖² (code: 0.1, 1 and 2)"""
 
 
 class FedProtoParameters(Parameters):
     """Prototypes of FedProto (Tan et al., 2022)."""
 
     prototype_weight: Weight = 1.0
-    """weight λ of the distance from the prototypes (code)"""
+    """weight λ of the distance from prototypes (code)"""
     mean: Literal["written", "openfgl"] = "written"
-    """the mean over the clients that have the class (`written`), or over all by their numbers of
-    nodes, where a client without the class counts with a prototype of zeros (`openfgl`)"""
+    """over clients that have the class, or as OpenFGL: over all, zeros included (paper)"""
 
 
 class FedTGPParameters(Parameters):
     """Training of prototypes of FedTGP (Zhang et al., 2024)."""
 
     prototype_weight: Weight = 1.0
-    """weight λ of the distance from the prototypes (the code's default; its script has 10 for
-    embeddings of width 512)"""
+    """weight λ of the distance from prototypes (code)"""
     server_steps: Repetitions = 100
     """steps of the server in a round (paper)"""
     margin: Literal["written", "released"] = "written"
-    """the margin δ: the largest distance of two classes (`written`), or the largest over classes of
-    that of the nearest other one (`released`)"""
+    """margin δ: the largest distance of two classes, or of a class from its nearest (paper; code:
+    `released`)"""
     largest_margin: Weight = 100.0
     """largest margin τ (paper)"""
     prediction: Literal["prototypes", "classifier"] = "prototypes"
-    """a node's class is that of the nearest of the `prototypes` (code), or the `classifier`'s
-    answer"""
+    """a node's class: that of its nearest prototype, or the classifier's (code)"""
 
 
 class MoonParameters(Parameters):
     """The contrast of MOON (Li et al., 2021)."""
 
     mu: Weight = 1.0
-    """weight μ of the contrast; the paper tries 0.1, 1, 5 and 10"""
+    """weight μ of the contrast (paper: 0.1 to 10)"""
     temperature: Temperature = 0.5
     """temperature τ (paper)"""
 
@@ -82,24 +78,20 @@ class FedDCParameters(Parameters):
     """Drift of FedDC (Gao et al., 2022)."""
 
     alpha: Weight = 0.1
-    """weight α of the distance from the server's weights less the drift (OpenFGL; the authors' code
-    has 0.01 on CIFAR-10)
-    """
+    """weight α of the distance from the server's weights less the drift (OpenFGL; code: 0.01)"""
     correction: Literal["written", "openfgl"] = "written"
-    """as the paper writes it, or with the slips of OpenFGL's code"""
+    """as the paper writes it, or with the slips of OpenFGL's code (paper)"""
 
 
 class FedALAParameters(Parameters):
     """Mixing of FedALA (Zhang et al., 2023)."""
 
     mixed_layers: Positive = 1
-    """number p of upper layers that are mixed; those below are the server's (code: the last weight
-    and bias)
-    """
+    """number p of upper layers that are mixed (code)"""
     mixing_share: Share = 0.8
-    """share of the training nodes that mixing weights are learned on (code)"""
+    """share of training nodes that mixing weights are learned on (code)"""
     mixing_rate: StepSize = 1.0
-    """step size η of the mixing weights (code)"""
+    """step size η of mixing weights (code)"""
 
 
 _FOLDER = "feddep.methods.personalised"

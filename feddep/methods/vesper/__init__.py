@@ -23,60 +23,45 @@ class VerticalParameters(Parameters):
     """The networks at both ends."""
 
     encoder_layers: Maps = 1
-    """linear maps of the encoder at A, each followed by ReLU; the paper says "an MLP"; ours, the
-    better of 1 and 2 for `vertical_mlp` on the validation nodes of Cora"""
+    """linear maps of the encoder at party A, each followed by ReLU"""
     decoder_layers: Maps = 2
-    """linear maps of the decoder's MLP at B"""
+    """linear maps of the decoder at party B"""
 
 
 class MessagePassingParameters(VerticalParameters):
     """Inputs of the layers, and the decoder of B."""
 
     degree: Positive = 10
-    """most neighbours D that a node hears; paper: 20 or 50 on dense graphs, 10 or 20 on its sparse
-    one
-    """
+    """most neighbours D that a node hears (paper: 10 to 50)"""
     bounding: Literal["sampled", "both", "receiver", "none"] = "sampled"
-    """`sampled`: where a node has more than D neighbours, D are drawn in each step (Algorithm 1);
-    `both`, `receiver`: degrees are bounded once, before training (ours: docs/results/vesper.md);
-    `none`: every neighbour is heard"""
+    """`sampled`: of more than D neighbours, D are drawn in each step; `both`, `receiver`: degrees
+    are bounded once; `none`: every neighbour is heard (paper: `sampled`)"""
     decoder: Literal["concat", "gru"] = "concat"
-    """`concat`: the embeddings of all layers side by side, then an MLP; `gru`: a GRU reads them in
-    turn, then the same (Section 2.5)"""
+    """`concat`: an MLP of all layers side by side; `gru`: a GRU reads them in turn first (paper)"""
     encodings: bool = False
-    """whether the encodings, which hold no edges and need no noise, are sent before the embeddings
-    of the layers, as the authors of GAP do; in the paper they are not"""
+    """whether encodings, which hold no edges, are sent before the embeddings of layers (paper)"""
 
 
 class PerturbedParameters(MessagePassingParameters):
     """Noise, and what it has to cover."""
 
     theta: Weight = 0.1
-    """standard deviation θ of the Gaussian noise on each number, when rows have length 1; 0 for
-    none
-    """
+    """standard deviation θ of the noise on each number of rows of length 1"""
     epsilon: StepSize | None = None
-    """privacy budget ε of an edge: θ is the least noise that keeps it, in place of `theta`; null:
-    `theta`; paper: 1 to 32
-    """
+    """budget ε of an edge: replaces `theta` by the least noise that keeps it (paper: 1 to 32)"""
     delta: OpenShare | None = None
-    """δ of the budget, below 1/|E|; has to be given with `epsilon`: computed from the number of
-    edges, as 1/|E| in the paper, it would tell that number, which is private (ours); null: goes
-    with `theta` alone, tables then have ε at 1/n² for n nodes"""
+    """δ of the budget, below 1/|E|; required with `epsilon`: computed, it would tell the private
+    |E|"""
     accountant: Literal["paper", "paper_fixed", "rdp", "no_amplification", "certified"] = (
         "certified"
     )
-    """who counts (docs/results/vesper.md): `paper_fixed` and `rdp` as the paper does; only
-    `certified` is a guarantee
-    """
+    """who counts; only `certified` is a [guarantee](../docs/results/vesper.md)"""
     release: Literal["per_step", "one_shot"] = "per_step"
-    """`per_step`: A computes embeddings anew, with new noise, for each batch and each evaluation
-    (Algorithm 3); `one_shot`: for all nodes at the beginning, as the authors of GAP do; `weights`
-    are then `frozen`, or with one layer `detached`, and learn from the noised sums that were
-    released (ours)"""
+    """`per_step`: embeddings anew, with new noise, for each batch and evaluation; `one_shot`: once,
+    with `weights` that are `frozen` or, with one layer, `detached` (paper: `per_step`)"""
     encoder_epochs: Repetitions | None = None
-    """epochs in which the encoder is first trained without the graph, by SplitNN with an MLP at B:
-    GAP's first stage; null: as many as `rounds` where later no gradient reaches it, else 0"""
+    """epochs in which the encoder is first trained without the graph; `null`: `rounds` if no
+    gradient reaches it later, else 0"""
 
     @model_validator(mode="after")
     def _check_delta(self) -> "PerturbedParameters":
@@ -96,9 +81,7 @@ class GAPAuthorsParameters(PerturbedParameters):
     encoder_layers: Maps = 2
     """linear maps of the encoder at A, batch normalisation and SELU between them"""
     decoder_layers: Literal[2] = 2
-    """a linear map for each hop, all side by side scaled to length 1, batch normalisation, SELU,
-    another linear map
-    """
+    """a linear map for each hop, side by side, batch normalisation, SELU, a linear map"""
     decoder: Literal["concat"] = "concat"
     """likewise"""
     bounding: Literal["none"] = "none"
@@ -108,23 +91,20 @@ class GAPAuthorsParameters(PerturbedParameters):
     release: Literal["one_shot"] = "one_shot"
     """sums are released once"""
     encoder_epochs: Repetitions = 100
-    """epochs in which the encoder is trained first, with batch normalisation, SELU and a linear map
-    at B
-    """
+    """epochs in which the encoder is trained first"""
 
 
 class WeightParameters(PerturbedParameters):
     """How A's weights are kept from telling edges."""
 
     weights: Literal["trained", "detached", "frozen", "dpsgd"] = "trained"
-    """`trained`: by gradients that pass the edges without noise (Algorithm 3); `detached`: noise
-    comes before a layer's weights, and no gradient passes the sum over neighbours; `frozen`:
-    encoder and layers are not trained with the graph; `dpsgd`: by the gradient of the step, clipped
-    and noised"""
+    """`trained`: by gradients that pass edges without noise. `detached`: noise before a layer's
+    weights, no gradient through the sum. `frozen`: nothing is trained with the graph. `dpsgd`: by
+    clipped, noised gradients (paper: `trained`)"""
     clip: StepSize = 1.0
-    """clipping norm of A's gradient of a step, for `dpsgd`"""
+    """clipping norm of A's gradient, for `dpsgd`"""
     gradient_ratio: StepSize = 1.0
-    """standard deviation of the noise on A's gradient over `clip` and θ, for `dpsgd`"""
+    """standard deviation of that gradient's noise over `clip` and θ"""
 
     @model_validator(mode="after")
     def _check_release(self) -> "WeightParameters":
@@ -140,22 +120,18 @@ class VFGNNParameters(WeightParameters):
     """VFGNN's message passing."""
 
     weights: Literal["trained", "frozen", "dpsgd"] = "trained"
-    """as for `vesper_gin`; there is no noise between layers that could come before weights"""
+    """as for `vesper_gin`, without `detached`"""
     aggregation: Literal["gin", "gcn"] = "gin"
-    """the sum over neighbours, or GCN's weights; the paper does not say"""
+    """the sum over neighbours, or GCN's weights"""
 
 
 class TruncatedParameters(WeightParameters):
     """Truncated message passing (Algorithm 2)."""
 
     min_degree: Natural = 3
-    """D_min: nodes that hear fewer neighbours hear none; paper: 10 to 40 on dense graphs, 3 or 5 on
-    its sparse one
-    """
+    """D_min: nodes that hear fewer neighbours hear none (paper: 3 to 40)"""
     degree_ratio: Weight = 0.0
-    """standard deviation of noise on the degrees over θ, drawn once; weights are then
-    1/√(max(degree, D_min) + 1) of noised degrees, which also decide who hears (ours:
-    docs/results/vesper.md); 0: the degrees as they are, as in the paper"""
+    """standard deviation of noise on degrees over θ (paper: 0)"""
 
     @model_validator(mode="after")
     def _check_degrees(self) -> "TruncatedParameters":
