@@ -9,16 +9,17 @@ import dataclasses
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from tqdm import tqdm
 
-from feddep.config import entries
+from feddep.config import entries, variants
 from feddep.config.entries import Entry
 from feddep.config.loading import Config
 from feddep.experiment import plan, runs
 from feddep.experiment.plan import Run
+from feddep.experiment.search import points
 from feddep.experiment.verification import Trainer
 from feddep.reporting import load, statistics
 from feddep.reporting import markdown as md
@@ -32,92 +33,101 @@ BASELINE = "fedavg"
 """The method whose trials and seeds another is given: it has no options of its own."""
 
 
-def ranked(
-    config: Config, study: str, dataset: str, method: str, folder: Path
-) -> tuple[str, pd.DataFrame]:
+class Ranked(NamedTuple):
+    """What a search chose for a method on a graph.
+
+    Attributes:
+        trials: their number.
+        validation: the mean of the best one.
+        runs: of what was chosen, on the seeds of the table.
+    """
+
+    trials: int
+    validation: float
+    runs: list[Run]
+
+
+def ranked(config: Config, study: str, graph: str, method: str, folder: Path) -> Ranked:
     """Search the hyperparameters of a method and train it on the seeds of a study; what is cached
     is not trained again.
 
     Args:
         config: the configuration.
-        study: a study of kind ``tuned`` or ``searched``.
-        dataset: one of its datasets, without options.
+        study: a study of tuned methods (:func:`feddep.experiment.plan.tuned_studies`).
+        graph: one of its datasets, without options.
         method: the method as it is spelled, with parameters or without.
         folder: where public graphs are.
-
-    Returns:
-        What was chosen and the method's place, in sentences; and the rows of the dataset, the best
-        first, with the columns of :func:`feddep.reporting.studies.tuned.tables`.
 
     Raises:
         ConfigError: if there is no such study or dataset in it, the method has a row already, or
             every trial diverged.
         DivergenceError: if what a search chose diverges.
     """
-    recorded = plan.compared_runs(config, study)
-    if dataset not in recorded:
-        known = nearest(dataset, recorded)
-        raise ConfigError(f"{dataset} is no dataset of studies.{study}; {known}")
+    every = {name: plan.compared_runs(config, name) for name in plan.tuned_studies(config, study)}
+    study = next((name for name, graphs in every.items() if graph in graphs), "")
+    if not study:
+        known = nearest(graph, {name for graphs in every.values() for name in graphs})
+        raise ConfigError(f"{graph} is no dataset of studies.{', '.join(every)}; {known}")
     given: dict[str, Any] = config["studies"][study]
-    planned = [run for run in plan.study_runs(config, study) if run.dataset.name == dataset]
+    planned = [run for run in plan.study_runs(config, study) if run.dataset.name == graph]
     entry = entries.one(config, "methods", method, planned[0].dataset)
     if any(run.method.name == entry.name for run in planned):
         raise ConfigError(f"{entry.name} is in studies.{study} already")
-    if given["search"]:
-        alone = {**given["search"], "datasets": [planned[0].dataset.label], "methods": [method]}
-        options = {"reference": given["search"]["methods"][0], **given["options"]}
-        changed = {**config["studies"], study: {**given, "search": alone, "options": options}}
-        own, chosen = search(Config({**config, "studies": changed}), study, folder)
-    else:
-        own, chosen = _as_baseline(config, planned, entry, given["search_seeds"], folder)
-    final = recorded[dataset] + own
-    found = load.assemble(config, study, final, runs.load(config, final))
-    table = tuned.compared(found, found.runs)
-    table = table.sort_values("mean", ascending=False, kind="stable")
-    place = table["method"].tolist().index(entry.name) + 1
-    title = method_title(entry.name)
-    return f"{chosen} {title} is number {place} of {len(table)} by accuracy.", table
+    if not given["search"]:
+        return _as_baseline(config, planned, entry, given["search_seeds"], folder)
+    alone = {**given["search"], "datasets": [planned[0].dataset.label], "methods": [method]}
+    options = {"reference": given["search"]["methods"][0], **given["options"]}
+    changed = {**config["studies"], study: {**given, "search": alone, "options": options}}
+    searched = Config({**config, "studies": changed})
+    runs = search(searched, study, folder)
+    (choice,) = plan.choices(searched, study).to_dict("records")
+    return Ranked(choice["trials"], choice["validation"], runs)
 
 
-def search(config: Config, study: str, folder: Path) -> tuple[list[Run], str]:
+def search(config: Config, study: str, folder: Path) -> list[Run]:
     """Train the trials of a search and what it chooses; returns the runs of what it chose for each
-    method on this graph, and in sentences what they are of.
+    method on this graph.
 
     Raises:
         DivergenceError: if what was chosen diverges.
     """
     for _ in range(3):
-        wanted = plan.stages(config, study)[-1]
-        if lost := set(wanted) - set(train(config, wanted, folder)):
-            raise DivergenceError(f"{min(run.path for run in lost)} was chosen and diverged")
-    chosen = [
-        f"Best of {row['trials']} trials on validation nodes, with {row['validation']:.4f}: "
-        f"{row['chosen_setting']}, {row['chosen_method']}."
-        for row in plan.choices(config, study).to_dict("records")
-    ]
-    return plan.final_runs(config, study)[plan.HERE], " ".join(chosen)
+        _train_all(config, plan.stages(config, study)[-1], folder)
+    return plan.final_runs(config, study)[plan.HERE]
 
 
 def _as_baseline(
     config: Config, planned: Sequence[Run], method: Entry, searched: Collection[int], folder: Path
-) -> tuple[list[Run], str]:
-    """The same of a method with the trials of the baseline."""
+) -> Ranked:
+    """The same of a method with the settings of the baseline's trials, each with a point of its own
+    space.
+    """
     of_baseline = [run for run in planned if run.method.label == BASELINE]
-    given = [dataclasses.replace(run, method=method) for run in of_baseline]
-    trials = [run for run in given if run.seed in searched]
-    scores = (
-        load.tidy(runs.load(config, train(config, trials, folder)))
-        .groupby("setting", sort=False)["validation"]
-        .mean()
-    )
+    settings = {run.setting: run for run in of_baseline if run.seed in searched}
+    found, *_ = method.configured
+    trials = []
+    for run, changes in zip(
+        settings.values(),
+        points(found, method.options, method.changes, len(settings)),
+        strict=True,
+    ):
+        name = variants.format_name(method.name, {**method.changes, **changes})
+        tried = entries.one(config, "methods", name, run.dataset)
+        trials += [dataclasses.replace(run, method=tried, seed=seed) for seed in searched]
+    table = load.tidy(runs.load(config, train(config, trials, folder)))
+    scores = table.groupby(["setting", "method"], sort=False)["validation"].mean()
     if scores.empty:
         raise ConfigError(f"{method} diverged in all {len(trials)} trials on {trials[0].dataset}")
-    setting = next(run.setting for run in trials if run.setting.label == scores.idxmax())
-    final = [dataclasses.replace(run, setting=setting) for run in given if run.seed not in searched]
-    chosen = (
-        f"Best of {len(trials)} trials on validation nodes, with {scores.max():.4f}: {setting}."
-    )
-    return train(config, list(dict.fromkeys(final)), folder), chosen
+    chosen = next(run for run in trials if (run.setting.label, run.method.label) == scores.idxmax())
+    seeds = dict.fromkeys(run.seed for run in of_baseline if run.seed not in searched)
+    final = [dataclasses.replace(chosen, seed=seed) for seed in seeds]
+    _train_all(config, final, folder)
+    return Ranked(len(settings), scores.max(), final)
+
+
+def _train_all(config: Config, wanted: Sequence[Run], folder: Path) -> None:
+    if lost := set(wanted) - set(train(config, wanted, folder)):
+        raise DivergenceError(f"{min(run.path for run in lost)} was chosen and diverged")
 
 
 def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
