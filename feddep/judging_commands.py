@@ -1,5 +1,5 @@
-"""The commands ``feddep export``, ``judge`` and ``submit``: divisions for other code, its
-predictions beside recorded runs, and rows of the leaderboard.
+"""The commands ``feddep rank``, ``export``, ``judge`` and ``submit``: a method beside recorded
+runs, divisions for other code and its predictions beside them, and rows of the leaderboard.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from feddep import api, leaderboard
-from feddep.config import loading
+from feddep.config import loading, variants
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment import plan, runs
 from feddep.experiment.plan import Run
@@ -20,6 +20,33 @@ from feddep.judging import divisions, judge, output, rows
 from feddep.reporting import load
 from feddep.reporting.output import write
 from feddep.utils.errors import ConfigError, DataError, nearest
+from feddep.utils.parameters import key_values
+
+
+def rank(given: argparse.Namespace) -> None:
+    """Run ``feddep rank``."""
+    config, plugin = loading.load(*given.config), Path(given.method)
+    every = given.graph == ["all"]
+    graphs = [*plan.compared_runs(config, given.study)] if every else given.graph
+    for name in api.named([given.method]):
+        spelled = variants.format_name(name, key_values(given.parameter))
+        chosen = {}
+        for graph in graphs:
+            chosen[graph] = found = leaderboard.ranked(
+                config, given.study, graph, spelled, given.work
+            )
+            first = found.runs[0]
+            print(
+                f"{graph}: best of {found.trials} trials on validation nodes, with "
+                f"{found.validation:.4f}: {first.setting}, {first.method}",
+                flush=True,
+            )
+        own = plugin if plugin.suffix == ".py" else None
+        contents = leaderboard.contents(config, given.study, chosen, own)
+        write(given.output / name, contents)
+        if own:
+            (given.output / name / own.name).write_bytes(own.read_bytes())
+        print(contents["page.md"])
 
 
 def export(given: argparse.Namespace) -> None:
@@ -67,9 +94,9 @@ def judge_files(given: argparse.Namespace) -> None:
             print(f"{len(absent)} runs of recorded methods are trained: {seconds / 60:.0f} minutes")
             planned = leaderboard.train(config, planned, given.work)
         found = load.assemble(config, given.study, planned, runs.load(config, planned))
-        contents = output.contents(
-            found, judge.compare(found, given.name, scored), scored, files, given.uses
-        )
+        row = output.row(given.name, given.study, given.uses, files)
+        compared = judge.compare(found, given.name, scored)
+        contents = output.contents(found, compared, scored, row)
     write(given.output, contents)
     for file in files:
         (given.output / file.name).write_bytes(file.read_bytes())

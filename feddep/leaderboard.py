@@ -1,13 +1,15 @@
-"""The command ``feddep rank``: a method gets a row beside the recorded ones of a study of kind
-``tuned`` or ``searched``.
+"""The command ``feddep rank``: a method gets a row beside the recorded ones of a study of tuned
+methods.
 
-It has the trials that FedAvg has there, or those of the study's search in its own space, and is
-trained on the seeds of the table with the one best on validation nodes.
+It has as many trials as FedAvg has there, with FedAvg's settings and points of its own space, or
+those of the study's search, and is trained on the seeds of the table with the one best on
+validation nodes.
 """
 
 import dataclasses
+import itertools
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,10 +23,10 @@ from feddep.experiment import plan, runs
 from feddep.experiment.plan import Run
 from feddep.experiment.search import points
 from feddep.experiment.verification import Trainer
-from feddep.reporting import load, statistics
+from feddep.judging import judge, output, rows
+from feddep.reporting import load
 from feddep.reporting import markdown as md
-from feddep.reporting.labels import method_title
-from feddep.reporting.studies import tuned
+from feddep.reporting.frames import records
 from feddep.training.summary import DIVERGED, summary
 from feddep.utils.errors import ConfigError, DivergenceError, nearest
 from feddep.utils.progress import track
@@ -149,7 +151,59 @@ def train(config: Config, wanted: Sequence[Run], folder: Path) -> list[Run]:
     return [run for run in wanted if run.key not in diverged]
 
 
-def page(chosen: str, table: pd.DataFrame) -> str:
-    """The rows as Markdown."""
-    columns = ["clients", "method", "mean", *statistics.SHOWN, "bytes", "seconds"]
-    return md.explained(f"{chosen}\n\n{md.shown(table, columns, [])}")
+def contents(
+    config: Config, study: str, chosen: Mapping[str, Ranked], plugin: Path | None = None
+) -> dict[str, Any]:
+    """What ``feddep rank`` writes: the files of :func:`feddep.judging.output.contents`.
+
+    Args:
+        config: the configuration.
+        study: the study that a method was ranked beside.
+        chosen: what was chosen on each graph.
+        plugin: the file of the method, if it is of one.
+    """
+    own = [run for each in chosen.values() for run in each.runs]
+    method, recorded = own[0].method.configured[0], runs.load(config, own)
+    measured = load.tidy(recorded).assign(graph=[run.dataset.name for run in own]).round(6)
+    of = {
+        graph: records(measured[measured["graph"] == graph].sort_values("seed")[judge.RUN])
+        for graph in chosen
+    }
+    planned = plan.compared_runs(config, study)
+    scored = pd.concat([judge.of_runs(of[graph], planned[graph]) for graph in chosen])
+    beside = [run for graph in chosen for run in planned[graph]]
+    found = load.assemble(config, study, beside, runs.load(config, beside))
+    named = [config["studies"][name]["search_seeds"] for name in plan.tuned_studies(config, study)]
+    searched = {
+        "trials": {graph: each.trials for graph, each in chosen.items()},
+        "seeds": sorted({*itertools.chain(*named)}),
+        "space": {name: str(axis) for name, axis in method.search.items()},
+        "chosen": {
+            graph: f"{each.runs[0].setting} {each.runs[0].method}" for graph, each in chosen.items()
+        },
+    }
+    row = output.row(
+        method.name, study, [each for each, word in judge.USES.items() if word in method.assumes]
+    )
+    kind = "shared" if method.evaluation == "global" else "personalised"
+    row["method"].update({"title": method.title, "class": kind})
+    row.update(search=searched, runs=of, machine=recorded["machine"].unique().tolist())
+    if plugin:
+        row["plugin"] = rows.plugin(plugin)
+        row["code"]["command"] = f"feddep rank {plugin.name} --graph {' '.join(chosen)}"
+    table = pd.DataFrame(
+        {
+            "dataset": graph,
+            "trials": each.trials,
+            "validation": each.validation,
+            "chosen_setting": str(each.runs[0].setting),
+            "chosen_method": str(each.runs[0].method),
+        }
+        for graph, each in chosen.items()
+    )
+    notes = (
+        "Trained here: on each graph the best of its trials on validation nodes of another seed, "
+        f"and that on the seeds of the table.\n\n{md.shown(table, [*table], [])}"
+    )
+    compared = judge.compare(found, method.name, scored)
+    return output.contents(found, compared, scored, row, notes)
