@@ -499,10 +499,9 @@ def _workflow(given: argparse.Namespace) -> None:
             "is there already" if roots else f"cannot be made: no workflow lies beside {package}"
         )
         raise ConfigError(f"{given.folder} {reason}")
-    for name in ("workflow", "config", "studies"):
-        shutil.copytree(
-            roots[0] / name, given.folder / name, ignore=shutil.ignore_patterns("__pycache__")
-        )
+    left_out = shutil.ignore_patterns("__pycache__", ".*", "demo", "smoke", "federation", "verify")
+    for name in ("workflow", "config", "studies", "results"):
+        shutil.copytree(roots[0] / name, given.folder / name, ignore=left_out)
     print(f"run the benchmark there: cd {given.folder} && snakemake")
 
 
@@ -583,7 +582,7 @@ _COMMANDS = (
     ),
     (
         "workflow",
-        "copy the workflow to a folder, for an installed package",
+        "copy the workflow and the recorded runs to a folder, for an installed package",
         "feddep workflow bench && cd bench && snakemake",
         _add_workflow,
         _workflow,
