@@ -405,6 +405,9 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--retrain", action="store_true", help="execute and train a tenth of a plugin's runs, too"
     )
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="CSV to write the grades to, for the site"
+    )
     _add_published(parser)
 
 

@@ -4,6 +4,7 @@ runs, divisions for other code and its predictions beside them, and rows of the 
 
 import argparse
 import dataclasses
+import hashlib
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from feddep.experiment.verification import Trainer
 from feddep.judging import divisions, judge, output, rows
 from feddep.reporting import load
 from feddep.reporting.output import write
+from feddep.utils.csv_files import write_csv
 from feddep.utils.errors import ConfigError, DataError, nearest
 from feddep.utils.parameters import key_values
 
@@ -114,11 +116,23 @@ def submit(given: argparse.Namespace) -> None:
         names = sorted(file.parent.name for file in given.folder.glob(f"*/{rows.ROW}"))
     else:
         names = rows.changed(given.base, given.folder)
+    found = []
     for name in names:
-        for graph, grade in rows.grades(config, given.folder / name, trainer).items():
+        folder = given.folder / name
+        grades = rows.grades(config, folder, trainer)
+        if given.retrain:
+            for line in rows.retrain(config, folder, trainer):
+                print(line, flush=True)
+            grades |= dict.fromkeys(rows.read(folder / rows.ROW).shown, "retrained")
+        for graph, grade in grades.items():
             print(f"{name}, {graph}: {grade}")
-        for line in rows.retrain(config, given.folder / name, trainer) if given.retrain else ():
-            print(line)
+        digest = hashlib.sha256((folder / rows.ROW).read_bytes()).hexdigest()
+        found += [
+            {"method": name, "graph": graph, "grade": grade, "row": digest}
+            for graph, grade in grades.items()
+        ]
+    if given.record:
+        write_csv(given.record, pd.DataFrame(found))
 
 
 def _on_seeds(recorded: Sequence[Run], seeds: str) -> list[Run]:

@@ -81,30 +81,30 @@ File = TypedDict("File", {"path": _File, "sha256": _Sha256, "graph": _Text})
 Claim = TypedDict("Claim", {"test": Share, "validation": Share})
 Plugin = TypedDict("Plugin", {"path": _File, "sha256": _Sha256})
 _Key = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
-
-
-class RunOf(TypedDict):
-    """A run (:data:`feddep.judging.judge.RUN`)."""
-
-    seed: int
-    key: _Key
-    test: Share
-    validation: Share
-    worst_client: Share | None
-    macro_f1: Share | None
-    bytes: int
-    unfinished: bool
-    stalled: bool
-
-
-class Verdict(TypedDict):
-    """An answer (:func:`feddep.judging.judge.verdicts`)."""
-
-    graphs: NotRequired[int]
-    mean_difference: float | None
-    low: float | None
-    high: float | None
-    verdict: _Text | None
+RunOf = TypedDict(
+    "RunOf",
+    {
+        "seed": int,
+        "key": _Key,
+        "test": Share,
+        "validation": Share,
+        "worst_client": Share | None,
+        "macro_f1": Share | None,
+        "bytes": int,
+        "unfinished": bool,
+        "stalled": bool,
+    },
+)
+Verdict = TypedDict(
+    "Verdict",
+    {
+        "graphs": NotRequired[int],
+        "mean_difference": float | None,
+        "low": float | None,
+        "high": float | None,
+        "verdict": _Text | None,
+    },
+)
 
 
 class Row(Parameters):
@@ -135,6 +135,11 @@ class Row(Parameters):
         """The files of its folder."""
         others = [self.plugin] if self.plugin else []
         return {ROW, *(each["path"] for each in [*self.files.values(), *others])}
+
+    @property
+    def shown(self) -> list[str]:
+        """The graphs of its files and runs."""
+        return [*dict.fromkeys([*self.files, *self.runs])]
 
     @property
     def uses_beyond(self) -> list[str]:
@@ -188,8 +193,7 @@ def grades(config: Config, folder: Path, trainer: Trainer) -> dict[str, str]:
     if row.protocol["revision"] != judging.REVISION:
         raise DataError(f"{folder}: protocol.revision is not {judging.REVISION}, which is judged")
     planned = plan.compared_runs(config, row.protocol["study"])
-    shown = [*dict.fromkeys([*row.files, *row.runs])]
-    if unknown := ({*row.claims} - {*planned}) | ({*shown} - {*row.claims}):
+    if unknown := ({*row.claims} - {*planned}) | ({*row.shown} - {*row.claims}):
         raise ConfigError(
             f"{folder}: {min(unknown)} is none of the graphs {', '.join(planned)}, or has no claim"
         )
@@ -199,7 +203,7 @@ def grades(config: Config, folder: Path, trainer: Trainer) -> dict[str, str]:
         known = plugin(file) if name == "plugin" else predictions.identity(file)
         if known != each:
             raise DataError(f"{file} has {known}, other than {ROW} says")
-    scored = {graph: row.scored(folder, graph, planned[graph], trainer) for graph in shown}
+    scored = {graph: row.scored(folder, graph, planned[graph], trainer) for graph in row.shown}
     for graph, of in scored.items():
         means = {part: float(of[part].mean()) for part in ("test", "validation")}
         _check(f"{folder}: claims.{graph}", dict(row.claims[graph]), means)
@@ -273,8 +277,7 @@ def retrain(config: Config, folder: Path, trainer: Trainer) -> Iterator[str]:
     file = folder / row.plugin["path"]
     plugins.use([str(file)])
     planned = plan.compared_runs(config, row.protocol["study"])
-    graphs = dict.fromkeys([*row.files, *row.runs])
-    every = [run for graph in graphs for run in judge.one_a_seed(planned[graph]).values()]
+    every = [run for graph in row.shown for run in judge.one_a_seed(planned[graph]).values()]
     for run in random.sample(every, -(-len(every) // 10)):
         graph = run.dataset.name
         setting, _, method = row.search["chosen"].get(graph, "").partition(" ")
