@@ -108,7 +108,7 @@ def _title(division: str, by_area: bool) -> str:
 
 def _sorted(rows: list[Row]) -> list[Row]:
     """The largest gain first, unknown ones last."""
-    return sorted(rows, key=lambda row: -math.inf if row["gain"] is None else row["gain"])[::-1]
+    return sorted(rows, key=lambda row: math.inf if row["gain"] is None else -row["gain"])
 
 
 def _rows(table: pd.DataFrame, pooled: pd.DataFrame, levels: list[str]) -> list[Row]:

@@ -27,27 +27,23 @@ from feddep.utils.parameters import key_values
 
 def rank(given: argparse.Namespace) -> None:
     """Run ``feddep rank``."""
-    config, plugin = loading.load(*given.config), Path(given.method)
-    every = given.graph == ["all"]
-    graphs = [*plan.compared_runs(config, given.study)] if every else given.graph
+    config = loading.load(*given.config)
+    plugin = Path(given.method) if given.method.endswith(".py") else None
+    graphs = plan.compared_runs(config, given.study) if given.graph == ["all"] else given.graph
     for name in api.named([given.method]):
-        spelled = variants.format_name(name, key_values(given.parameter))
-        chosen = {}
+        method, chosen = variants.format_name(name, key_values(given.parameter)), {}
         for graph in graphs:
-            chosen[graph] = found = leaderboard.ranked(
-                config, given.study, graph, spelled, given.work
-            )
-            first = found.runs[0]
+            found = leaderboard.ranked(config, given.study, graph, method, given.work)
+            chosen[graph], first = found, found.runs[0]
             print(
                 f"{graph}: best of {found.trials} trials on validation nodes, with "
                 f"{found.validation:.4f}: {first.setting}, {first.method}",
                 flush=True,
             )
-        own = plugin if plugin.suffix == ".py" else None
-        contents = leaderboard.contents(config, given.study, chosen, own)
+        contents = leaderboard.contents(config, given.study, chosen, plugin)
         write(given.output / name, contents)
-        if own:
-            (given.output / name / own.name).write_bytes(own.read_bytes())
+        if plugin:
+            (given.output / name / plugin.name).write_bytes(plugin.read_bytes())
         print(contents["page.md"])
 
 

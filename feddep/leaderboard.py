@@ -106,14 +106,10 @@ def _as_baseline(
     """
     of_baseline = [run for run in planned if run.method.label == BASELINE]
     settings = {run.setting: run for run in of_baseline if run.seed in searched}
-    found, *_ = method.configured
+    drawn = points(method.configured[0], method.options, method.changes, len(settings))
     trials = []
-    for run, changes in zip(
-        settings.values(),
-        points(found, method.options, method.changes, len(settings)),
-        strict=True,
-    ):
-        name = variants.format_name(method.name, {**method.changes, **changes})
+    for run, point in zip(settings.values(), drawn, strict=True):
+        name = variants.format_name(method.name, {**method.changes, **point})
         tried = entries.one(config, "methods", name, run.dataset)
         trials += [dataclasses.replace(run, method=tried, seed=seed) for seed in searched]
     table = load.tidy(runs.load(config, train(config, trials, folder)))
@@ -121,8 +117,8 @@ def _as_baseline(
     if scores.empty:
         raise ConfigError(f"{method} diverged in all {len(trials)} trials on {trials[0].dataset}")
     chosen = next(run for run in trials if (run.setting.label, run.method.label) == scores.idxmax())
-    seeds = dict.fromkeys(run.seed for run in of_baseline if run.seed not in searched)
-    final = [dataclasses.replace(chosen, seed=seed) for seed in seeds]
+    final = [dataclasses.replace(chosen, seed=run.seed) for run in of_baseline]
+    final = [run for run in dict.fromkeys(final) if run.seed not in searched]
     _train_all(config, final, folder)
     return Ranked(len(settings), scores.max(), final)
 
@@ -185,8 +181,8 @@ def contents(
     row = output.row(
         method.name, study, [each for each, word in judge.USES.items() if word in method.assumes]
     )
-    kind = "shared" if method.evaluation == "global" else "personalised"
-    row["method"].update({"title": method.title, "class": kind})
+    row["method"]["title"] = method.title
+    row["method"]["class"] = "shared" if method.evaluation == "global" else "personalised"
     row.update(search=searched, runs=of, machine=recorded["machine"].unique().tolist())
     if plugin:
         row["plugin"] = rows.plugin(plugin)
@@ -205,5 +201,4 @@ def contents(
         "Trained here: on each graph the best of its trials on validation nodes of another seed, "
         f"and that on the seeds of the table.\n\n{md.shown(table, [*table], [])}"
     )
-    compared = judge.compare(found, method.name, scored)
-    return output.contents(found, compared, scored, row, notes)
+    return output.contents(found, judge.compare(found, method.name, scored), scored, row, notes)

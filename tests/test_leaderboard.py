@@ -122,10 +122,9 @@ def test_each_trial_has_a_point_of_the_methods_own_space(
     assert [run.setting.options["learning_rate"] for run in tried] == list(RATES)
     assert [run.method.options["mu"] for run in tried] == [1.0, 0.0]
     assert {run.method.options["temperature"] for run in tried} == {0.3}
-    space = registry.find("moon")
-    points = search.points(space, space.parameters().model_dump(), (), 20)
-    assert len({point["mu"] for point in points[2:]}) == 18
-    assert all({*point} == {*space.search} for point in points[2:])
+    moon = registry.find("moon")
+    points = search.points(moon, moon.parameters().model_dump(), (), 20)
+    assert len({point["mu"] for point in points[2:] if {*point} == {*moon.search}}) == 18
 
 
 @pytest.mark.slow

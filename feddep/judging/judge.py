@@ -107,9 +107,9 @@ def of_runs(given: Sequence[Mapping[str, Any]], planned: Sequence[Run]) -> pd.Da
     drawn = one_a_seed(planned)
     if (seeds := [each["seed"] for each in given]) != [*drawn]:
         raise DataError(f"runs are of seeds {seeds}; {[*drawn]} are needed")
-    place = drawn[seeds[0]]
-    where = {"graph": place.dataset.name, "dataset": place.place.label, "clients": place.clients}
-    return pd.DataFrame(given).assign(**where).astype({"clients": "Int64"})
+    run = drawn[seeds[0]]
+    found = pd.DataFrame(given).assign(graph=run.dataset.name, dataset=run.place.label)
+    return found.assign(clients=run.clients).astype({"clients": "Int64"})
 
 
 @contextmanager
