@@ -122,13 +122,11 @@ def submit(given: argparse.Namespace) -> None:
             grades |= dict.fromkeys(rows.read(folder / rows.ROW).shown, "retrained")
         for graph, grade in grades.items():
             print(f"{name}, {graph}: {grade}")
-        digest = hashlib.sha256((folder / rows.ROW).read_bytes()).hexdigest()
-        found += [
-            {"method": name, "graph": graph, "grade": grade, "row": digest}
-            for graph, grade in grades.items()
-        ]
+        row = hashlib.sha256((folder / rows.ROW).read_bytes()).hexdigest()
+        found += [(name, graph, grade, row) for graph, grade in grades.items()]
     if given.record:
-        write_csv(given.record, pd.DataFrame(found))
+        table = pd.DataFrame(found, columns=["method", "graph", "grade", "row"])
+        write_csv(given.record, table)
 
 
 def _on_seeds(recorded: Sequence[Run], seeds: str) -> list[Run]:

@@ -7,7 +7,6 @@ validation nodes.
 """
 
 import dataclasses
-import itertools
 import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -169,10 +168,10 @@ def contents(
     scored = pd.concat([judge.of_runs(of[graph], planned[graph]) for graph in chosen])
     beside = [run for graph in chosen for run in planned[graph]]
     found = load.assemble(config, study, beside, runs.load(config, beside))
-    named = [config["studies"][name]["search_seeds"] for name in plan.tuned_studies(config, study)]
+    studies = [config["studies"][name] for name in plan.tuned_studies(config, study)]
     searched = {
         "trials": {graph: each.trials for graph, each in chosen.items()},
-        "seeds": sorted({*itertools.chain(*named)}),
+        "seeds": sorted({seed for each in studies for seed in each["search_seeds"]}),
         "space": {name: str(axis) for name, axis in method.search.items()},
         "chosen": {
             graph: f"{each.runs[0].setting} {each.runs[0].method}" for graph, each in chosen.items()
@@ -181,8 +180,10 @@ def contents(
     row = output.row(
         method.name, study, [each for each, word in judge.USES.items() if word in method.assumes]
     )
-    row["method"]["title"] = method.title
-    row["method"]["class"] = "shared" if method.evaluation == "global" else "personalised"
+    row["method"] |= {
+        "title": method.title,
+        "class": "shared" if method.evaluation == "global" else "personalised",
+    }
     row.update(search=searched, runs=of, machine=recorded["machine"].unique().tolist())
     if plugin:
         row["plugin"] = rows.plugin(plugin)

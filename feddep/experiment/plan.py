@@ -210,8 +210,7 @@ def tuned_studies(config: Config, study: str) -> list[str]:
         raise ConfigError(
             f"studies.{study} is no study of tuned methods; there are {', '.join(known)}"
         )
-    named: list[str] = config["studies"][study]["studies"]
-    return named if kinds[study] == "pooled" else [study]
+    return list(config["studies"][study]["studies"]) if kinds[study] == "pooled" else [study]
 
 
 def compared_runs(config: Config, study: str) -> dict[str, list[Run]]:

@@ -5,7 +5,6 @@ validation over all of these seeds decides.  Nothing here trains or reads a run:
 :mod:`feddep.experiment.plan` makes runs of trials.
 """
 
-import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -117,8 +116,8 @@ def points(
         {name: value for name, value in given.items() if name not in fixed}
         for given in _always(method, parameters)
     ]
-    drawn = [point(space, each) for each in _sobol(len(space), number, 0)] if space else [{}]
-    return list(itertools.islice(itertools.chain(always, itertools.cycle(drawn)), number))
+    shares = _sobol(len(space), number, 0) if space else [()] * number
+    return [*always, *(point(space, each) for each in shares)][:number]
 
 
 def _always(method: Method, parameters: Mapping[str, Any]) -> list[Mapping[str, Any]]:

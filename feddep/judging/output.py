@@ -95,9 +95,8 @@ def _figure(name: str, gains: pd.DataFrame, titles: Mapping[str, str], margin: f
     for row in records(gains.sort_values("mean_difference")):
         point = {"": {**row, "mean": row["mean_difference"]}}
         drawn.setdefault(titles[row["dataset"]], {})[method_title(row["method"])] = point
-    title = method_title(name)
-    label = f"accuracy of {title} less that of a method, mean and 95 % interval"
-    return figures.forests(f"Gains of {title}", drawn, label, margin=margin)
+    label = f"accuracy of {method_title(name)} less that of a method, mean and 95 % interval"
+    return figures.forests(f"Gains of {method_title(name)}", drawn, label, margin=margin)
 
 
 def _latex(name: str, own: pd.DataFrame, titles: Mapping[str, str]) -> str:

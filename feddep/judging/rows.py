@@ -80,12 +80,11 @@ Search = TypedDict(
 File = TypedDict("File", {"path": _File, "sha256": _Sha256, "graph": _Text})
 Claim = TypedDict("Claim", {"test": Share, "validation": Share})
 Plugin = TypedDict("Plugin", {"path": _File, "sha256": _Sha256})
-_Key = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 RunOf = TypedDict(
     "RunOf",
     {
         "seed": int,
-        "key": _Key,
+        "key": Annotated[str, Field(pattern="^[0-9a-f]{16}$")],
         "test": Share,
         "validation": Share,
         "worst_client": Share | None,
@@ -197,10 +196,9 @@ def grades(config: Config, folder: Path, trainer: Trainer) -> dict[str, str]:
         raise ConfigError(
             f"{folder}: {min(unknown)} is none of the graphs {', '.join(planned)}, or has no claim"
         )
-    given = dict(row.files) | ({"plugin": row.plugin} if row.plugin else {})
-    for name, each in given.items():
+    for each in [*row.files.values(), *([row.plugin] if row.plugin else [])]:
         file = folder / each["path"]
-        known = plugin(file) if name == "plugin" else predictions.identity(file)
+        known = predictions.identity(file) if "graph" in each else plugin(file)
         if known != each:
             raise DataError(f"{file} has {known}, other than {ROW} says")
     scored = {graph: row.scored(folder, graph, planned[graph], trainer) for graph in row.shown}

@@ -194,8 +194,8 @@ def ranked(board: Board, tmp_path: Path, no_plugins: None) -> Path:
     given = ["--graph", "all", "--study", "mine", "--output", tmp_path / "ranked"]
     assert board.command("rank", tmp_path / "fedx.py", *given) == 0
     forget_plugins()
-    method = {**FILLED["method"], "name": "fedx"}
-    filled = {"method": method, "code": FILLED["code"], "submitter": FILLED["submitter"]}
+    filled = {**FILLED, "method": {**FILLED["method"], "name": "fedx"}}
+    del filled["search"]
     edit(tmp_path / "ranked" / "fedx", lambda row: row.update(filled))
     return rows.prepare(tmp_path / "ranked" / "fedx", tmp_path / "submissions")
 
