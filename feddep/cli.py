@@ -403,7 +403,9 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
         "--base", type=Path, metavar="DIR", help="the submissions before: check what changed"
     )
     parser.add_argument(
-        "--retrain", action="store_true", help="execute and train a tenth of a plugin's runs, too"
+        "--retrain",
+        action="store_true",
+        help="execute plugins and train a tenth of their runs, too",
     )
     parser.add_argument(
         "--record", type=Path, metavar="FILE", help="CSV to write the grades to, for the site"

@@ -115,11 +115,11 @@ def submit(given: argparse.Namespace) -> None:
     found = []
     for name in names:
         folder = given.folder / name
-        grades = rows.grades(config, folder, trainer)
-        if given.retrain:
+        grades, submitted = rows.grades(config, folder, trainer), rows.read(folder / rows.ROW)
+        if given.retrain and submitted.plugin:
             for line in rows.retrain(config, folder, trainer):
                 print(line, flush=True)
-            grades |= dict.fromkeys(rows.read(folder / rows.ROW).shown, "retrained")
+            grades |= dict.fromkeys(submitted.shown, "retrained")
         for graph, grade in grades.items():
             print(f"{name}, {graph}: {grade}")
         row = hashlib.sha256((folder / rows.ROW).read_bytes()).hexdigest()
