@@ -199,5 +199,8 @@ def verdicts(tables: Mapping[str, pd.DataFrame], scored: pd.DataFrame) -> dict[s
     columns = ["mean_difference", "low", "high", "verdict"]
     on_each = tables["table"].assign(graph=tables["table"]["dataset"].map(graphs))
     pooled = tables["over_graphs"].assign(graph="over_graphs")
-    both = [on_each[["graph", *columns]], pooled[["graph", "graphs", *columns]]]
-    return {row.pop("graph"): row for of in both for row in records(of.round(6))}
+    return {
+        row.pop("graph"): row
+        for of in (on_each[["graph", *columns]], pooled[["graph", "graphs", *columns]])
+        for row in records(of.round(6))
+    }
