@@ -1,5 +1,5 @@
-"""Puts the workflow and its configurations into the wheel, so that an installed package has them
-too.
+"""Puts the workflow, its configurations and the recorded runs into the wheel, so that an installed
+package has them too.
 """
 
 import shutil
@@ -10,7 +10,8 @@ from setuptools import setup
 from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
-FOLDERS = ("workflow", "config", "studies")
+FOLDERS = ("workflow", "config", "studies", "results")
+LEFT_OUT = ("__pycache__", ".*", "demo", "smoke", "federation", "verify", "*.svg")
 
 
 class BuildWithWorkflow(build_py):
@@ -28,7 +29,7 @@ class BuildWithWorkflow(build_py):
                     ROOT / name,
                     target,
                     symlinks=False,
-                    ignore=shutil.ignore_patterns("__pycache__"),
+                    ignore=shutil.ignore_patterns(*LEFT_OUT),
                 )
 
 

@@ -2,8 +2,11 @@
 chooses among its rows and columns.
 """
 
+import hashlib
+import math
 from collections.abc import Callable, Mapping
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -12,6 +15,8 @@ from site_links import slug
 from written import number, signed
 
 from feddep.config import variants
+from feddep.judging import rows as submitted
+from feddep.judging.judge import USES
 from feddep.methods import registry
 from feddep.methods.method import CROSS_CLIENT_EDGES, ORACLE
 from feddep.reporting import statistics
@@ -42,14 +47,17 @@ COSTS = ["bytes", "seconds"]
 WIDTH = 120
 """Pixels of a plot, of 0.001 each; what is beyond is drawn at its edge."""
 FIRST = '<th>method</th><th data-filter="">encoder</th><th>gain</th><th>verdict</th>'
-LAST = '<th data-filter="">sees</th><th data-filter="">beyond FedAvg</th>'
+LAST = (
+    '<th data-filter="">grade</th><th data-filter="">sees</th><th data-filter="">beyond FedAvg</th>'
+)
 """The columns that are always shown; those with ``data-filter`` choose among rows."""
 POOLED = "over graphs"
 """The columns that are shown in place of those of graphs."""
+SUBMISSIONS = Path(__file__).resolve().parent.parent / "submissions"
 Row = dict[str, Any]
 
 
-def html(read: Callable[[str], pd.DataFrame]) -> str:
+def html(read: Callable[[str], pd.DataFrame], submissions: Path = SUBMISSIONS) -> str:
     """The table: a row an encoder and method, the largest gain of an encoder first.
 
     Columns of graphs say of what family, in the attribute ``data-columns``; cells with a number
@@ -57,6 +65,7 @@ def html(read: Callable[[str], pd.DataFrame]) -> str:
 
     Args:
         read: gives a table by its name.
+        submissions: the folder of the rows that others submitted.
 
     Raises:
         LookupError: if a graph is in no family.
@@ -82,7 +91,10 @@ def html(read: Callable[[str], pd.DataFrame]) -> str:
     body = "\n".join(
         f"<tr>{_cells(row, encoder, graphs)}</tr>"
         for encoder, table in tables.items()
-        for row in _rows(table, read(STUDIES[encoder][0]), levels)
+        for row in _sorted(
+            _rows(table, read(STUDIES[encoder][0]), levels)
+            + _submitted(table, encoder, read("submissions"), submissions, levels)
+        )
     )
     head = f"<thead><tr>{FIRST}{head}{LAST}</tr></thead>"
     return f'<table class="rows">\n{head}\n<tbody>\n{body}\n</tbody>\n</table>'
@@ -94,11 +106,17 @@ def _title(division: str, by_area: bool) -> str:
     return dataset_title(variants.base(division)) + marks
 
 
+def _sorted(rows: list[Row]) -> list[Row]:
+    """The largest gain first, unknown ones last."""
+    return sorted(rows, key=lambda row: math.inf if row["gain"] is None else -row["gain"])
+
+
 def _rows(table: pd.DataFrame, pooled: pd.DataFrame, levels: list[str]) -> list[Row]:
-    """The rows of an encoder.
+    """The rows of an encoder that are recorded here.
 
     Returns:
-        Those of the study over graphs, with the method's ``card``; ``gains``, the mean differences
+        Of each method its title, link, grade, what it sees and assumes beyond FedAvg; gain, low,
+        high, verdict and number of graphs of the study over graphs; ``gains``, the mean differences
         of ``levels`` on the same graphs; ``costs`` as multiples of FedAvg's, medians over
         divisions; and ``on`` each division the row of its study.
     """
@@ -107,17 +125,20 @@ def _rows(table: pd.DataFrame, pooled: pd.DataFrame, levels: list[str]) -> list[
     reference = table["reference"].iloc[0]
     over_graphs = pooled.set_index("method").reindex(list(own))
     over_graphs.loc[reference, ["mean_difference", "verdict"]] = 0.0, "reference"
-    over_graphs = over_graphs.sort_values("mean_difference", ascending=False, kind="stable")
     rows = []
     for over in records(over_graphs.reset_index()):
-        of = own[over["method"]]
+        of, assumes = own[over["method"]], registry.find(over["method"]).assumes
         sound = of[statistics.flaws(of) == ""]
         gains = sound[levels] - own[reference].loc[sound.index, levels]
         costs = of[COSTS] / own["fedavg"].loc[of.index, COSTS]
         rows.append(
             {
-                **over,
-                "card": files[over["method"]],
+                **{key: over[key] for key in ("low", "high", "verdict", "graphs")},
+                "title": method_title(over["method"]),
+                "link": f"methods/{files[over['method']]}.md",
+                "grade": "recorded",
+                "assumes": assumes,
+                "gain": over["mean_difference"],
                 "gains": gains.groupby(variants.base).mean().mean(),
                 "costs": costs.median(),
                 "on": {row["dataset"]: row for row in records(of)},
@@ -126,30 +147,86 @@ def _rows(table: pd.DataFrame, pooled: pd.DataFrame, levels: list[str]) -> list[
     return rows
 
 
+def _submitted(
+    table: pd.DataFrame, encoder: str, grades: pd.DataFrame, folder: Path, levels: list[str]
+) -> list[Row]:
+    """The same of the submitted rows of an encoder, which say of themselves what they have.
+
+    Args:
+        table: the recorded rows of the encoder.
+        encoder: its name.
+        grades: what ``feddep submit --record`` wrote; of a row that has changed since, nothing is
+            known.
+        folder: of the submissions.
+        levels: as of :func:`_rows`.
+    """
+    pooled, studies = STUDIES[encoder]
+    rows = []
+    for file in sorted(folder.glob(f"*/{submitted.ROW}")):
+        row = submitted.read(file)
+        named = {pooled: studies}.get(row.protocol["study"], [row.protocol["study"]])
+        beside = table[table["study"].isin(named)]
+        if beside.empty:
+            continue
+        first = beside.groupby(beside["dataset"].map(variants.base), sort=False).first()
+        bases = {name: of.set_index("dataset") for name, of in beside.groupby("method")}
+        over = row.verdicts.get("over_graphs", {})
+        on, gains, costs = {}, [], []
+        for graph, claim in row.claims.items():
+            place, verdict = first.loc[graph, "dataset"], row.verdicts.get(graph, {})
+            on[place] = {
+                **{"dataset": place, "study": first.loc[graph, "study"], "mean": claim["test"]},
+                **{key: verdict.get(key) for key in ("mean_difference", "verdict")},
+            }
+            of = pd.DataFrame(row.runs.get(graph, [])).reindex(columns=[*levels, *COSTS]).mean()
+            if verdict.get("verdict") not in statistics.FLAWS:
+                gains.append(of[levels] - bases[beside["reference"].iloc[0]].loc[place, levels])
+            costs.append(of[COSTS] / bases["fedavg"].loc[place, COSTS])
+        known = grades[grades["row"] == hashlib.sha256(file.read_bytes()).hexdigest()]["grade"]
+        rows.append(
+            {
+                **{key: over.get(key) for key in ("low", "high", "verdict", "graphs")},
+                "title": row.method.get("title", row.method["name"]),
+                "link": f"../submissions/{file.parent.name}/{submitted.ROW}",
+                "grade": ", ".join(known.unique()) or "claimed",
+                "assumes": tuple(USES[each] for each in row.uses_beyond),
+                "gain": over.get("mean_difference"),
+                "gains": pd.DataFrame(gains, columns=levels, dtype=float).mean(),
+                "costs": pd.DataFrame(costs, columns=COSTS, dtype=float).median(),
+                "on": on,
+            }
+        )
+    return rows
+
+
 def _cells(row: Row, encoder: str, graphs: Mapping[str, str]) -> str:
     """The cells of a row; ``graphs`` are the divisions with their families."""
-    title = escape(method_title(row["method"]))
-    assumes = registry.find(row["method"]).assumes
+    assumes = row["assumes"]
     sees = next((words for each, words in SEES.items() if each in assumes), "own subgraph")
-    gain = signed(row["mean_difference"])
+    gain = signed(row["gain"])
     if row["low"] is not None:
         gain += f" <small>[{signed(row['low'])}, {signed(row['high'])}]</small>"
     on = [row["on"].get(division) for division in graphs]
     return "".join(
         [
-            f'<th scope="row"><a href="methods/{row["card"]}.md">{title}</a></th>',
+            f'<th scope="row"><a href="{row["link"]}">{escape(row["title"])}</a></th>',
             _cell(encoder),
-            _cell(gain, row["mean_difference"]),
+            _cell(gain, row["gain"]),
             _cell(row["verdict"] or "–"),
             _cell(number(row["graphs"], 0), row["graphs"], POOLED),
             f'<td data-columns="{POOLED}">{_plot(on)}</td>',
             *(_cell(signed(value), value, POOLED) for value in row["gains"]),
-            *(_cell(f"{number(value, 2)}×", value, POOLED) for value in row["costs"]),
+            *(_cell(_times(value), value, POOLED) for value in row["costs"]),
             *(_on_graph(of, family) for of, family in zip(on, graphs.values(), strict=True)),
+            _cell(row["grade"]),
             _cell(sees),
             _cell(escape("; ".join(assumes)) or "–"),
         ]
     )
+
+
+def _times(value: float) -> str:
+    return "–" if pd.isna(value) else f"{number(value, 2)}×"
 
 
 def _on_graph(of: Row | None, family: str) -> str:

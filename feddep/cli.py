@@ -295,8 +295,8 @@ def _add_recorded(parser: argparse.ArgumentParser) -> None:
     """Add the options of a command about a study of tuned methods."""
     parser.add_argument(
         "--study",
-        default="field_tuned",
-        help="a study of kind tuned (default: field_tuned, the leaderboard)",
+        default="field_pooled",
+        help="a study of tuned methods (default: field_pooled, the leaderboard)",
     )
     _add_published(parser)
 
@@ -306,7 +306,14 @@ def _add_rank(parser: argparse.ArgumentParser) -> None:
         "method",
         help="a Python file with a method of your own, or a method that the study does not have",
     )
-    parser.add_argument("--graph", default="cora", help="a dataset of the study (default: cora)")
+    parser.add_argument(
+        "--graph",
+        nargs="+",
+        default=["cora"],
+        metavar="NAME",
+        help="datasets of the study, or all; the same command goes on where it stopped "
+        "(default: cora)",
+    )
     parser.add_argument(
         "--parameter",
         action="append",
@@ -314,22 +321,20 @@ def _add_rank(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="a parameter of the method; repeatable",
     )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("ranked"),
+        metavar="DIR",
+        help="folder to write to, one of the method's name (default: ranked)",
+    )
     _add_recorded(parser)
 
 
 def _rank(given: argparse.Namespace) -> None:
-    from feddep import api, leaderboard
-    from feddep.config import variants
-    from feddep.config.loading import load
+    from feddep import judging_commands
 
-    config = load(*given.config)
-    for name in api.named([given.method]):
-        spelled = variants.format_name(name, key_values(given.parameter))
-        print(
-            leaderboard.page(
-                *leaderboard.ranked(config, given.study, given.graph, spelled, given.work)
-            )
-        )
+    judging_commands.rank(given)
 
 
 # --- export, judge, submit ---
@@ -398,7 +403,12 @@ def _add_submit(parser: argparse.ArgumentParser) -> None:
         "--base", type=Path, metavar="DIR", help="the submissions before: check what changed"
     )
     parser.add_argument(
-        "--retrain", action="store_true", help="execute and train a tenth of a plugin's runs, too"
+        "--retrain",
+        action="store_true",
+        help="execute plugins and train a tenth of their runs, too",
+    )
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="CSV to write the grades to, for the site"
     )
     _add_published(parser)
 
@@ -494,10 +504,9 @@ def _workflow(given: argparse.Namespace) -> None:
             "is there already" if roots else f"cannot be made: no workflow lies beside {package}"
         )
         raise ConfigError(f"{given.folder} {reason}")
-    for name in ("workflow", "config", "studies"):
-        shutil.copytree(
-            roots[0] / name, given.folder / name, ignore=shutil.ignore_patterns("__pycache__")
-        )
+    left_out = shutil.ignore_patterns("__pycache__", ".*", "demo", "smoke", "federation", "verify")
+    for name in ("workflow", "config", "studies", "results"):
+        shutil.copytree(roots[0] / name, given.folder / name, ignore=left_out)
     print(f"run the benchmark there: cd {given.folder} && snakemake")
 
 
@@ -522,7 +531,7 @@ _COMMANDS = (
         "rank",
         "search a method's hyperparameters as the leaderboard's were searched, and show its row "
         "among the recorded ones",
-        "feddep rank mine.py --graph cora",
+        "feddep rank mine.py --graph all",
         _add_rank,
         _rank,
     ),
@@ -578,7 +587,7 @@ _COMMANDS = (
     ),
     (
         "workflow",
-        "copy the workflow to a folder, for an installed package",
+        "copy the workflow and the recorded runs to a folder, for an installed package",
         "feddep workflow bench && cd bench && snakemake",
         _add_workflow,
         _workflow,

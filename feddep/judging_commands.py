@@ -1,9 +1,10 @@
-"""The commands ``feddep export``, ``judge`` and ``submit``: divisions for other code, its
-predictions beside recorded runs, and rows of the leaderboard.
+"""The commands ``feddep rank``, ``export``, ``judge`` and ``submit``: a method beside recorded
+runs, divisions for other code and its predictions beside them, and rows of the leaderboard.
 """
 
 import argparse
 import dataclasses
+import hashlib
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from feddep import api, leaderboard
-from feddep.config import loading
+from feddep.config import loading, variants
 from feddep.datasets.public_graphs import REGISTRY
 from feddep.experiment import plan, runs
 from feddep.experiment.plan import Run
@@ -19,7 +20,31 @@ from feddep.experiment.verification import Trainer
 from feddep.judging import divisions, judge, output, rows
 from feddep.reporting import load
 from feddep.reporting.output import write
+from feddep.utils.csv_files import write_csv
 from feddep.utils.errors import ConfigError, DataError, nearest
+from feddep.utils.parameters import key_values
+
+
+def rank(given: argparse.Namespace) -> None:
+    """Run ``feddep rank``."""
+    config = loading.load(*given.config)
+    plugin = Path(given.method) if given.method.endswith(".py") else None
+    graphs = plan.compared_runs(config, given.study) if given.graph == ["all"] else given.graph
+    for name in api.named([given.method]):
+        method, chosen = variants.format_name(name, key_values(given.parameter)), {}
+        for graph in graphs:
+            found = leaderboard.ranked(config, given.study, graph, method, given.work)
+            chosen[graph], first = found, found.runs[0]
+            print(
+                f"{graph}: best of {found.trials} trials on validation nodes, with "
+                f"{found.validation:.4f}: {first.setting}, {first.method}",
+                flush=True,
+            )
+        contents = leaderboard.contents(config, given.study, chosen, plugin)
+        write(given.output / name, contents)
+        if plugin:
+            (given.output / name / plugin.name).write_bytes(plugin.read_bytes())
+        print(contents["page.md"])
 
 
 def export(given: argparse.Namespace) -> None:
@@ -67,9 +92,9 @@ def judge_files(given: argparse.Namespace) -> None:
             print(f"{len(absent)} runs of recorded methods are trained: {seconds / 60:.0f} minutes")
             planned = leaderboard.train(config, planned, given.work)
         found = load.assemble(config, given.study, planned, runs.load(config, planned))
-        contents = output.contents(
-            found, judge.compare(found, given.name, scored), scored, files, given.uses
-        )
+        row = output.row(given.name, given.study, given.uses, files)
+        compared = judge.compare(found, given.name, scored)
+        contents = output.contents(found, compared, scored, row)
     write(given.output, contents)
     for file in files:
         (given.output / file.name).write_bytes(file.read_bytes())
@@ -87,11 +112,21 @@ def submit(given: argparse.Namespace) -> None:
         names = sorted(file.parent.name for file in given.folder.glob(f"*/{rows.ROW}"))
     else:
         names = rows.changed(given.base, given.folder)
+    found = []
     for name in names:
-        for graph, grade in rows.grades(config, given.folder / name, trainer).items():
+        folder = given.folder / name
+        grades, submitted = rows.grades(config, folder, trainer), rows.read(folder / rows.ROW)
+        if given.retrain and submitted.plugin:
+            for line in rows.retrain(config, folder, trainer):
+                print(line, flush=True)
+            grades |= dict.fromkeys(submitted.shown, "retrained")
+        for graph, grade in grades.items():
             print(f"{name}, {graph}: {grade}")
-        for line in rows.retrain(config, given.folder / name, trainer) if given.retrain else ():
-            print(line)
+        row = hashlib.sha256((folder / rows.ROW).read_bytes()).hexdigest()
+        found += [(name, graph, grade, row) for graph, grade in grades.items()]
+    if given.record:
+        table = pd.DataFrame(found, columns=["method", "graph", "grade", "row"])
+        write_csv(given.record, table)
 
 
 def _on_seeds(recorded: Sequence[Run], seeds: str) -> list[Run]:

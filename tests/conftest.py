@@ -16,6 +16,7 @@ from feddep.datasets.parsing import parse
 from feddep.graph.graph import Graph
 from feddep.methods import plugins
 from feddep.utils.errors import DataError
+from workspace import forget_plugins
 
 settings.register_profile(
     "ci",
@@ -40,8 +41,7 @@ def no_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Plugins of a test are not known to others."""
     monkeypatch.setattr(plugins, "_LOADED", {})
     yield
-    for known in plugins.DECLARATIONS.values():
-        known.clear()
+    forget_plugins()
 
 
 @pytest.fixture(scope="session")

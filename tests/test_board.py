@@ -1,16 +1,22 @@
 """The leaderboard's table says what the tables of results say."""
 
+import hashlib
 import re
 from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 import board
+import numpy as np
 import pages
+import pandas as pd
 import pytest
+import yaml
 from site_links import slug
 
+from feddep.config import variants
 from feddep.reporting.labels import dataset_title, method_title
+from feddep.utils.files import write_text
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 READ = pages.Tables().read
@@ -22,11 +28,12 @@ def shown(cell: Element) -> str:
 
 
 HEADS = [shown(head) for head in TABLE.iterfind("thead/tr/th")]
-ROWS = {
+EVERY = {
     (shown(row[0]), shown(row[1])): dict(zip(HEADS, row, strict=True))
     for row in TABLE.iterfind("tbody/tr")
 }
 """The cells of each row by head, by method and encoder."""
+ROWS = {name: row for name, row in EVERY.items() if shown(row["grade"]) == "recorded"}
 
 
 def order(cell: Element) -> float:
@@ -61,6 +68,36 @@ def test_every_method_has_its_gain_over_graphs() -> None:
         for encoder, (over_graphs, _) in board.STUDIES.items()
         for of in READ(over_graphs).to_dict("records")
     }
+
+
+def test_a_submission_has_what_its_row_says(tmp_path: Path) -> None:
+    """And the grade that was found for it as it is."""
+    text = (board.SUBMISSIONS / "fedrep" / "row.yaml").read_text("utf-8")
+    text, row = text.replace("title: FedRep", "title: FedX"), yaml.safe_load(text)
+    write_text(tmp_path / "fedx" / "row.yaml", text)
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    for known, grade in ((digest, "judged"), ("0" * 64, "claimed")):
+        grades = pd.DataFrame({"row": [known], "grade": ["judged"]})
+        table = ElementTree.fromstring(
+            board.html(
+                lambda name, of=grades: of if name == "submissions" else READ(name), tmp_path
+            )
+        )
+        (cells,) = (each for each in table.iterfind("tbody/tr") if shown(each[0]) == "FedX")
+        found = dict(zip(HEADS, cells, strict=True))
+        assert shown(found["grade"]) == grade
+    cora, over = (row["verdicts"][each] for each in ("cora", "over_graphs"))
+    assert order(found["gain"]) == pytest.approx(over["mean_difference"], abs=1e-6)
+    assert order(found["Cora"]) == pytest.approx(row["claims"]["cora"]["test"], abs=1e-6)
+    assert shown(found["verdict"]) == over["verdict"]
+    assert shown(found["Cora"]).endswith(cora["verdict"])
+    assert shown(found["Cora, METIS"]) == shown(found["seconds"]) == "–"
+    fedavg = pd.concat(map(READ, board.STUDIES["GCN"][1])).query("method == 'fedavg'")
+    by_graph = fedavg.groupby(fedavg["dataset"].map(variants.base))["bytes"].first()
+    costs = [
+        pd.DataFrame(of)["bytes"].mean() / by_graph[graph] for graph, of in row["runs"].items()
+    ]
+    assert order(found["bytes"]) == pytest.approx(np.median(costs), rel=1e-5)
 
 
 def test_levels_and_costs_are_relative_to_their_baselines() -> None:

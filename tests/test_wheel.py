@@ -18,6 +18,7 @@ SOURCE = (
     "workflow",
     "config",
     "studies",
+    "results",
     "pyproject.toml",
     "setup.py",
     "MANIFEST.in",
@@ -38,6 +39,18 @@ result = api.run(
 )
 print(result.accuracy["best"])
 """
+RIVALS = """
+from feddep import tuning
+from feddep.config.loading import load
+from feddep.experiment import plan, runs
+from feddep.reporting.load import assemble
+
+config = load()
+rivals = plan.compared_runs(config, "field_pooled")
+found = assemble(config, "field_pooled", rivals["cora"], runs.load(config, rivals["cora"]))
+print(len(rivals), "0.844" in tuning.recorded_reference("cora", "field", None), end=" ")
+print(found.entry["options"]["reference"])
+"""
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +63,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     for name in SOURCE:
         if (REPOSITORY / name).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
+            ignored = shutil.ignore_patterns("__pycache__", ".cache", "verify", "*.svg")
             shutil.copytree(
                 REPOSITORY / name, folder / "source" / name, symlinks=True, ignore=ignored
             )
@@ -83,7 +96,7 @@ def run(installed: Path, folder: Path, *arguments: str) -> str:
 
 
 def test_every_file_of_the_package_is_in_the_wheel(installed: Path):
-    for name in ("feddep", "workflow", "config", "studies"):
+    for name in ("feddep", "workflow", "config", "studies", "results/runs"):
         target = (
             installed / "feddep" if name == "feddep" else installed / "feddep" / "project" / name
         )
@@ -103,6 +116,11 @@ def test_an_installed_package_does_its_work(installed: Path, tmp_path: Path):
     assert "verify" in run(installed, tmp_path, "-m", "feddep", "--help")
     assert re.fullmatch(r"0\.\d+\n", run(installed, tmp_path, "-c", PROGRAM, str(installed)))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_installed_package_knows_the_recorded_rivals(installed: Path, tmp_path: Path):
+    run(installed, tmp_path, "-m", "feddep", "workflow", "copy")
+    assert run(installed, tmp_path / "copy", "-c", RIVALS) == "14 True fedavg_finetuned\n"
 
 
 @pytest.mark.dag

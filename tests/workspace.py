@@ -15,6 +15,7 @@ import yaml
 
 from feddep.config.loading import Config, load, merged
 from feddep.experiment import plan, runs
+from feddep.methods import plugins
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 SNAKEFILE = ["--snakefile", str(REPOSITORY / "workflow" / "Snakefile")]
@@ -140,3 +141,9 @@ class Workspace:
         assert found or "Nothing to be done" in printed, printed
         jobs = re.findall(r"^(\w+) +(\d+)$", table, re.M)
         return {rule: int(count) for rule, count in jobs if rule != "total"}
+
+
+def forget_plugins() -> None:
+    """As in a process that has loaded none."""
+    for known in (plugins._LOADED, *plugins.DECLARATIONS.values()):
+        known.clear()

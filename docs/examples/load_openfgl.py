@@ -20,13 +20,14 @@ def write(divisions, seed, root, dataset="Cora", simulation="subgraph_fl_louvain
     classes = int(np.load(Path(divisions, f"{seed}.npz"))["classes"])
     clients = torch.load(Path(divisions, f"{seed}.pt"), weights_only=False)
     folder = Path(root, "distrib", f"{simulation}_{dataset}_client_{len(clients)}")
-    (folder / "node_cls").mkdir(parents=True, exist_ok=True)
+    split = folder / "node_cls" / "default_split"
+    split.mkdir(parents=True, exist_ok=True)
     for i, data in enumerate(clients):
         data.x, data.num_global_classes = x[data.n_id], classes
         data.global_map = dict(enumerate(data.n_id.tolist()))
         torch.save(data, folder / f"data_{i}.pt")
         for part in ("train", "val", "test"):
             mask = data[f"{part}_mask"]
-            torch.save(mask, folder / "node_cls" / f"{part}_{i}.pt")
-            with (folder / "node_cls" / f"glb_{part}_{i}.pkl").open("wb") as file:
+            torch.save(mask, split / f"{part}_{i}.pt")
+            with (split / f"glb_{part}_{i}.pkl").open("wb") as file:
                 pickle.dump(data.n_id[mask].tolist(), file)

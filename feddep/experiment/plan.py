@@ -198,21 +198,34 @@ def final_runs(config: Config, study: str) -> dict[str, list[Run]]:
     return found
 
 
-def compared_runs(config: Config, study: str) -> dict[str, list[Run]]:
-    """Of a study of tuned methods the runs that its table compares on each dataset, by name.
+def tuned_studies(config: Config, study: str) -> list[str]:
+    """The study of tuned methods of this name, or those that a pooled one names.
 
     Raises:
         ConfigError: if there is no such study.
     """
     kinds = {name: each["kind"] for name, each in config["studies"].items()}
-    known = [name for name, kind in kinds.items() if kind in ("tuned", "searched")]
+    known = [name for name, kind in kinds.items() if kind in ("tuned", "searched", "pooled")]
     if study not in known:
         raise ConfigError(
             f"studies.{study} is no study of tuned methods; there are {', '.join(known)}"
         )
+    return list(config["studies"][study]["studies"]) if kinds[study] == "pooled" else [study]
+
+
+def compared_runs(config: Config, study: str) -> dict[str, list[Run]]:
+    """Of a study of tuned methods the runs that its table compares on each dataset, by name; of a
+    pooled one those of the first study that has the dataset.
+
+    Raises:
+        ConfigError: if there is no such study.
+    """
     found: dict[str, list[Run]] = {}
-    for run in final_runs(config, study)[HERE]:
-        found.setdefault(run.dataset.name, []).append(run)
+    for name in tuned_studies(config, study):
+        own: dict[str, list[Run]] = {}
+        for run in final_runs(config, name)[HERE]:
+            own.setdefault(run.dataset.name, []).append(run)
+        found = {**own, **found}
     return found
 
 

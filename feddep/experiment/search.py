@@ -6,7 +6,7 @@ validation over all of these seeds decides.  Nothing here trains or reads a run:
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -80,17 +80,11 @@ def trials(
         ConfigError: if fields or parameters refuse something of their space, it lacks what they
             are where a trial changes none, or it has fewer different trials.
     """
-    from scipy.stats.qmc import Sobol  # slow to import
-
     space = training_space(method, space)
     own = {name: of[0] for name, of in method.training.items() if setting[name] not in of}
     check("settings", space, TrainingConfig, {**setting, **own})
-    check(f"methods.{method.name}", method.search, method.parameters, parameters)
-    fixed = [{}, *method.published, *([] if method.as_fedavg is None else [method.as_fedavg])]
-    for given in fixed:
-        checked(method.parameters, {**parameters, **given}, ("methods", method.name))
-    dimensions = len(space) + len(method.search)
-    shares = Sobol(dimensions, rng=seed).random_base2(math.ceil(math.log2(2 * number)))
+    fixed = _always(method, parameters)
+    shares = _sobol(len(space) + len(method.search), 2 * number, seed)
     drawn = [
         Trial(point(space, each[: len(space)]), point(method.search, each[len(space) :]))
         for each in shares
@@ -105,6 +99,41 @@ def trials(
             f"{len(fixed)} are always tried"
         )
     return list(different.values())[:number]
+
+
+def points(
+    method: Method, parameters: Mapping[str, Any], fixed: Collection[str], number: int
+) -> list[dict[str, Any]]:
+    """So many points in the space of a method alone, for trials whose settings are given: the
+    parameters as they are, what its authors publish, what makes it FedAvg, and points of a
+    scrambled Sobol sequence; what is ``fixed`` is not changed.
+
+    Raises:
+        ConfigError: as :func:`trials`.
+    """
+    space = {name: axis for name, axis in method.search.items() if name not in fixed}
+    always = [
+        {name: value for name, value in given.items() if name not in fixed}
+        for given in _always(method, parameters)
+    ]
+    shares = _sobol(len(space), number, 0) if space else [()] * number
+    return [*always, *(point(space, each) for each in shares)][:number]
+
+
+def _always(method: Method, parameters: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What is always tried of a method's parameters."""
+    check(f"methods.{method.name}", method.search, method.parameters, parameters)
+    fixed = [{}, *method.published, *([] if method.as_fedavg is None else [method.as_fedavg])]
+    for given in fixed:
+        checked(method.parameters, {**parameters, **given}, ("methods", method.name))
+    return fixed
+
+
+def _sobol(dimensions: int, number: int, seed: int) -> np.ndarray:
+    """At least so many points of a scrambled Sobol sequence, a row each."""
+    from scipy.stats.qmc import Sobol  # slow to import
+
+    return Sobol(dimensions, rng=seed).random_base2(math.ceil(math.log2(number)))
 
 
 def check(path: str, space: Space, model: type[Parameters], options: Mapping[str, Any]) -> None:

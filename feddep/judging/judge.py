@@ -4,9 +4,10 @@ Divisions are drawn here; of a file nothing is believed but the classes that it 
 are public, so that it proves arithmetic, and not training.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from feddep.judging.divisions import describe
 from feddep.methods import registry
 from feddep.methods.method import CROSS_CLIENT_EDGES, Method
 from feddep.reporting import statistics
+from feddep.reporting.frames import records
 from feddep.reporting.load import Study
 from feddep.reporting.studies import tuned
 from feddep.training.evaluation import macro_f1, share, total
@@ -46,8 +48,8 @@ def score_seeds(file: Path, planned: Sequence[Run], trainer: Trainer) -> pd.Data
 
     Returns:
         graph, its name; dataset and clients as tables have them; seed; test and validation, the
-        shares of nodes that get their class or the area under the ROC curve; macro_f1; and
-        client_accuracies, a list.
+        shares of nodes that get their class or the area under the ROC curve; macro_f1;
+        client_accuracies, a list; and worst_client, the least of them.
 
     Raises:
         DataError: if the file is refused, or is of another graph, other seeds or other divisions,
@@ -72,6 +74,7 @@ def score_seeds(file: Path, planned: Sequence[Run], trainer: Trainer) -> pd.Data
         for part, ids in (("validation", split.val), ("test", split.test)):
             owned = [ids[partition.client[ids] == i] for i in range(partition.num_clients)]
             counted[part] = [score(logits[own], labels[own], metric) for own in owned]
+        accuracies = [share(*each) for each, _ in counted["test"]]
         rows.append(
             {
                 "graph": run.dataset.name,
@@ -80,14 +83,37 @@ def score_seeds(file: Path, planned: Sequence[Run], trainer: Trainer) -> pd.Data
                 "seed": seed,
                 **{part: share(*total([each for each, _ in of])) for part, of in counted.items()},
                 "macro_f1": macro_f1([by_class for _, by_class in counted["test"]]),
-                "client_accuracies": [share(*each) for each, _ in counted["test"]],
+                "client_accuracies": accuracies,
+                "worst_client": np.nanmin(accuracies),
             }
         )
     return pd.DataFrame(rows).astype({"clients": "Int64"})
 
 
+RUN = ["seed", "key", "test", "validation", "worst_client", "macro_f1", "bytes", *statistics.FLAWS]
+"""What a row of the leaderboard says of a run."""
+
+
+def of_runs(given: Sequence[Mapping[str, Any]], planned: Sequence[Run]) -> pd.DataFrame:
+    """The same of what a row says of the runs of a graph.
+
+    Args:
+        given: of each run :data:`RUN`.
+        planned: the runs that they stand beside.
+
+    Raises:
+        DataError: if they are of other seeds.
+    """
+    drawn = one_a_seed(planned)
+    if (seeds := [each["seed"] for each in given]) != [*drawn]:
+        raise DataError(f"runs are of seeds {seeds}; {[*drawn]} are needed")
+    run = drawn[seeds[0]]
+    found = pd.DataFrame(given).assign(graph=run.dataset.name, dataset=run.place.label)
+    return found.assign(clients=run.clients).astype({"clients": "Int64"})
+
+
 @contextmanager
-def named(name: str, uses: Sequence[str]) -> Iterator[None]:
+def named(name: str, uses: Iterable[str], title: str = "") -> Iterator[None]:
     """Make a method known that is not of this package, so that tables have its title and family.
 
     Raises:
@@ -96,7 +122,7 @@ def named(name: str, uses: Sequence[str]) -> Iterator[None]:
     if not name.isidentifier() or name in registry.methods():
         raise ConfigError(f"name is {name}; letters, digits and _ that name no method are allowed")
     assumes = tuple(USES[each] for each in uses)
-    registry.ADDED[name] = Method(name, name, Parameters, "", assumes=assumes)
+    registry.ADDED[name] = Method(name, title or name, Parameters, "", assumes=assumes)
     try:
         yield
     finally:
@@ -121,7 +147,7 @@ def compare(found: Study, name: str, scored: pd.DataFrame) -> dict[str, pd.DataF
     Args:
         found: the recorded runs.
         name: the method.
-        scored: what its predictions are worth (:func:`score_seeds`).
+        scored: what its predictions or runs are worth (:func:`score_seeds`, :func:`of_runs`).
 
     Returns:
         ``table``: a row a graph with the columns of
@@ -130,12 +156,12 @@ def compare(found: Study, name: str, scored: pd.DataFrame) -> dict[str, pd.DataF
         :func:`feddep.reporting.statistics.on_graphs`, with rank; ``gains``: the differences from
         each recorded method.
     """
-    own = scored.assign(
-        method=name,
-        setting="",
+    unknown = {
         **dict.fromkeys(statistics.FLAWS, False),
         **dict.fromkeys(("bytes", "seconds", "seconds_before"), np.nan),
-    )
+    }
+    own = scored.fillna(unknown).assign(method=name, setting="")
+    own = own.assign(**{column: of for column, of in unknown.items() if column not in own})
     recorded = found.runs.assign(method=found.runs["method"].map(variants.base), setting="")
     every = pd.concat([recorded, own], ignore_index=True)
     pairs = statistics.pairs(recorded, own)
@@ -158,4 +184,23 @@ def compare(found: Study, name: str, scored: pd.DataFrame) -> dict[str, pd.DataF
         ),
         "over_graphs": pooled.assign(rank=rank(means.dropna().T, name)),
         "gains": gains,
+    }
+
+
+def verdicts(tables: Mapping[str, pd.DataFrame], scored: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """What a row of the leaderboard says of the answers to both questions: by graph, and as
+    ``over_graphs`` that on graphs like these, if there is one.
+
+    Args:
+        tables: of :func:`compare`.
+        scored: what these were made of.
+    """
+    graphs = scored.groupby("dataset")["graph"].first()
+    columns = ["mean_difference", "low", "high", "verdict"]
+    on_each = tables["table"].assign(graph=tables["table"]["dataset"].map(graphs))
+    pooled = tables["over_graphs"].assign(graph="over_graphs")
+    return {
+        row.pop("graph"): row
+        for of in (on_each[["graph", *columns]], pooled[["graph", "graphs", *columns]])
+        for row in records(of.round(6))
     }

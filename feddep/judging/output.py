@@ -1,6 +1,7 @@
 """What ``feddep judge`` writes: tables, a page, a figure, a row in LaTeX, and ``row.yaml``."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import yaml
 from matplotlib.figure import Figure
 
 from feddep import __version__, judging
-from feddep.judging import predictions
+from feddep.judging import judge, predictions
 from feddep.judging.judge import USES
 from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
@@ -17,10 +18,11 @@ from feddep.reporting.frames import records
 from feddep.reporting.labels import dataset_title, distinguishing, method_title
 from feddep.reporting.load import Study
 
-_NOTES = f"""\
+JUDGED = """\
 Grade: **judged**. The predicted classes were compared with the labels on divisions drawn here.
 Labels are public: this proves arithmetic, and not training.
-
+"""
+_NOTES = f"""\
 {statistics.HOW_JUDGED}
 *Rank*: by mean accuracy among the methods of the table, with the 95 % interval of a bootstrap over
 seeds; over graphs, of a bootstrap over graphs, which says little of few.
@@ -31,32 +33,40 @@ def contents(
     study: Study,
     tables: Mapping[str, pd.DataFrame],
     scored: pd.DataFrame,
-    files: Sequence[Path],
-    uses: Sequence[str],
+    row: Mapping[str, Any],
+    notes: str = JUDGED,
 ) -> dict[str, Any]:
     """The files by name (:func:`feddep.reporting.output.write`).
 
     Args:
         study: the recorded runs.
         tables: of :func:`feddep.judging.judge.compare`.
-        scored: of :func:`feddep.judging.judge.score_seeds`.
-        files: the predictions.
-        uses: what of :data:`feddep.judging.judge.USES` the method uses.
+        scored: what these were made of.
+        row: what ``row.yaml`` has beside accuracies and verdicts.
+        notes: how the accuracies came about.
     """
     own, name = tables["table"], tables["table"]["method"].iloc[0]
     short = distinguishing(own["dataset"])
     titles = {label: dataset_title(short[label]) for label in short}
+    means = scored.groupby("graph", sort=False)[["test", "validation"]].mean().round(6)
     return {
         **{f"{key}.csv": table for key, table in tables.items()},
         "seeds.csv": scored,
-        "page.md": _page(name, tables, titles),
+        "page.md": _page(notes, name, tables, titles),
         "figure": _figure(name, tables["gains"], titles, study.margin["accuracy"]),
         "row.tex": _latex(name, own, titles),
-        "row.yaml": yaml.safe_dump(_row(name, scored, files, study.name, uses), sort_keys=False),
+        "row.yaml": yaml.safe_dump(
+            {**row, "claims": means.to_dict("index"), "verdicts": judge.verdicts(tables, scored)},
+            sort_keys=False,
+            default_flow_style=None,
+            width=math.inf,
+        ),
     }
 
 
-def _page(name: str, tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str]) -> str:
+def _page(
+    notes: str, name: str, tables: Mapping[str, pd.DataFrame], titles: Mapping[str, str]
+) -> str:
     own, pooled, gains = (tables[each] for each in ("table", "over_graphs", "gains"))
     named = own.assign(graph=own["dataset"].map(titles))
     oracle = f"above {method_title(statistics.BOUND)}, which knows all neighbours"
@@ -72,8 +82,9 @@ def _page(name: str, tables: Mapping[str, pd.DataFrame], titles: Mapping[str, st
     )
     on_graph = md.shown(named, ["graph", "mean", *statistics.SHOWN, "rank"], [])
     return (
-        f"# {name}\n\n{_NOTES}\n{''.join(flags)}## On each graph\n\nDifferences are from "
-        f"{method_title(own['reference'].iloc[0])}.\n\n{on_graph}\n## On graphs like these\n\n"
+        f"# {method_title(name)}\n\n{notes}\n{_NOTES}\n{''.join(flags)}"
+        f"## On each graph\n\nDifferences are from {method_title(own['reference'].iloc[0])}.\n\n"
+        f"{on_graph}\n## On graphs like these\n\n"
         f"{over_graphs}\n## Differences from each recorded method\n\n"
         f"{''.join(rivals)}![Gains](figure.svg)\n"
     )
@@ -84,8 +95,8 @@ def _figure(name: str, gains: pd.DataFrame, titles: Mapping[str, str], margin: f
     for row in records(gains.sort_values("mean_difference")):
         point = {"": {**row, "mean": row["mean_difference"]}}
         drawn.setdefault(titles[row["dataset"]], {})[method_title(row["method"])] = point
-    label = f"accuracy of {name} less that of a method, mean and 95 % interval"
-    return figures.forests(f"Gains of {name}", drawn, label, margin=margin)
+    label = f"accuracy of {method_title(name)} less that of a method, mean and 95 % interval"
+    return figures.forests(f"Gains of {method_title(name)}", drawn, label, margin=margin)
 
 
 def _latex(name: str, own: pd.DataFrame, titles: Mapping[str, str]) -> str:
@@ -94,14 +105,18 @@ def _latex(name: str, own: pd.DataFrame, titles: Mapping[str, str]) -> str:
         for row in records(own)
     ]
     head = " & ".join(["% method", *own["dataset"].map(titles)])
-    return f"{head}\n{' & '.join([name, *cells])} \\\\\n".replace("_", r"\_")
+    return f"{head}\n{' & '.join([method_title(name), *cells])} \\\\\n".replace("_", r"\_")
 
 
-def _row(
-    name: str, scored: pd.DataFrame, files: Sequence[Path], study: str, uses: Sequence[str]
-) -> dict[str, Any]:
-    """A row as :data:`feddep.judging.rows.Row` has it; what is empty, its author fills in."""
-    means = scored.groupby("graph")[["test", "validation"]].mean().round(6)
+def row(name: str, study: str, uses: Collection[str], files: Sequence[Path] = ()) -> dict[str, Any]:
+    """The beginning of a row (:data:`feddep.judging.rows.Row`); what is empty, its author fills in.
+
+    Args:
+        name: the method.
+        study: the study that it stands beside.
+        uses: what of :data:`feddep.judging.judge.USES` the method uses.
+        files: its predictions.
+    """
     return {
         "format": 1,
         "method": {"name": name, "class": "", "paper": "", "license": ""},
@@ -116,5 +131,4 @@ def _row(
         "feddep": __version__,
         "search": {"trials": 0, "seeds": [], "chosen": {}},
         "files": {file.stem: predictions.identity(file) for file in files},
-        "claims": means.to_dict("index"),
     }

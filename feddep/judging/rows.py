@@ -8,20 +8,23 @@ where that is asked for.
 """
 
 import dataclasses
+import hashlib
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
+import pandas as pd
 from pydantic import Field, ValidationError
 from typing_extensions import TypedDict  # of which Pydantic needs this before Python 3.12
 
 from feddep import judging
-from feddep.config import entries, loading
+from feddep.config import entries, loading, variants
 from feddep.config.loading import Config
 from feddep.config.sentences import show
 from feddep.experiment import plan, runs
+from feddep.experiment.plan import Run
 from feddep.experiment.verification import Trainer
 from feddep.judging import judge, predictions
 from feddep.methods import plugins
@@ -43,7 +46,16 @@ _Url = Annotated[str, Field(pattern=r"^https://\S+$", max_length=200)]
 _Commit = Annotated[str, Field(pattern="^[0-9a-f]{40}$")]
 _Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 _Kind = Literal["shared", "personalised"]
-Method = TypedDict("Method", {"name": _Name, "class": _Kind, "paper": _Text, "license": _Text})
+Method = TypedDict(
+    "Method",
+    {
+        "name": _Name,
+        "title": NotRequired[_Text],
+        "class": _Kind,
+        "paper": _Text,
+        "license": _Text,
+    },
+)
 Code = TypedDict("Code", {"url": _Url, "commit": _Commit, "command": _Text})
 Submitter = TypedDict("Submitter", {"name": _Text, "contact": _Text})
 Uses = TypedDict(
@@ -56,16 +68,50 @@ Uses = TypedDict(
     },
 )
 Protocol = TypedDict("Protocol", {"study": _Text, "revision": int})
-Search = TypedDict("Search", {"trials": int, "seeds": list[int], "chosen": dict[_Name, _Text]})
+Search = TypedDict(
+    "Search",
+    {
+        "trials": int | dict[_Name, int],
+        "seeds": list[int],
+        "space": NotRequired[dict[_Name, _Text]],
+        "chosen": dict[_Name, _Text],
+    },
+)
 File = TypedDict("File", {"path": _File, "sha256": _Sha256, "graph": _Text})
 Claim = TypedDict("Claim", {"test": Share, "validation": Share})
+Plugin = TypedDict("Plugin", {"path": _File, "sha256": _Sha256})
+RunOf = TypedDict(
+    "RunOf",
+    {
+        "seed": int,
+        "key": Annotated[str, Field(pattern="^[0-9a-f]{16}$")],
+        "test": Share,
+        "validation": Share,
+        "worst_client": Share | None,
+        "macro_f1": Share | None,
+        "bytes": int,
+        "unfinished": bool,
+        "stalled": bool,
+    },
+)
+Verdict = TypedDict(
+    "Verdict",
+    {
+        "graphs": NotRequired[int],
+        "mean_difference": float | None,
+        "low": float | None,
+        "high": float | None,
+        "verdict": _Text | None,
+    },
+)
 
 
 class Row(Parameters):
     """The content of ``row.yaml``.  Its grade is none of it: whoever checks it finds that.
 
     ``search.chosen`` has hyperparameters by graph; with a plugin, the setting and the method as
-    this package spells them, with a space between.
+    this package spells them, with a space between.  ``runs`` are those of a plugin, in place of
+    files of predictions; ``verdicts`` are those of :func:`feddep.judging.judge.verdicts`.
     """
 
     format: Literal[1]
@@ -78,13 +124,38 @@ class Row(Parameters):
     search: Search
     files: dict[_Name, File]
     claims: Annotated[dict[_Name, Claim], Field(min_length=1)]
-    plugin: _File | None = None
+    runs: dict[_Name, list[RunOf]] = Field(default_factory=dict)
+    verdicts: dict[_Name, Verdict] = Field(default_factory=dict)
+    plugin: Plugin | None = None
+    machine: list[_Text] = Field(default_factory=list)
 
     @property
     def names(self) -> set[str]:
         """The files of its folder."""
-        others = {self.plugin} if self.plugin else set()
-        return {ROW, *(each["path"] for each in self.files.values()), *others}
+        others = [self.plugin] if self.plugin else []
+        return {ROW, *(each["path"] for each in [*self.files.values(), *others])}
+
+    @property
+    def shown(self) -> list[str]:
+        """The graphs of its files and runs."""
+        return [*dict.fromkeys([*self.files, *self.runs])]
+
+    @property
+    def uses_beyond(self) -> list[str]:
+        """What it uses of :data:`feddep.judging.judge.USES`."""
+        return [each for each in judge.USES if dict(self.uses)[each]]
+
+    def scored(
+        self, folder: Path, graph: str, planned: Sequence[Run], trainer: Trainer
+    ) -> pd.DataFrame:
+        """What its file of predictions is worth, or else what it says of its runs.
+
+        Raises:
+            DataError: as :func:`feddep.judging.judge.score_seeds`.
+        """
+        if graph in self.files:
+            return judge.score_seeds(folder / self.files[graph]["path"], planned, trainer)
+        return judge.of_runs(self.runs[graph], planned)
 
 
 def read(file: Path) -> Row:
@@ -109,7 +180,7 @@ def grades(config: Config, folder: Path, trainer: Trainer) -> dict[str, str]:
         ConfigError: as :func:`read`, or if a graph is none of the study.
         DataError: if the folder is not named after the method or has other files than the row
             names, the row is of another revision, or a file is another one, is refused or does not
-            have the accuracies.
+            have the accuracies, or these do not have the verdicts.
     """
     row, there = read(folder / ROW), list(folder.rglob("*"))
     names = {str(each.relative_to(folder)) for each in there if not each.is_symlink()}
@@ -121,20 +192,51 @@ def grades(config: Config, folder: Path, trainer: Trainer) -> dict[str, str]:
     if row.protocol["revision"] != judging.REVISION:
         raise DataError(f"{folder}: protocol.revision is not {judging.REVISION}, which is judged")
     planned = plan.compared_runs(config, row.protocol["study"])
-    if unknown := ({*row.claims} - {*planned}) | ({*row.files} - {*row.claims}):
+    if unknown := ({*row.claims} - {*planned}) | ({*row.shown} - {*row.claims}):
         raise ConfigError(
             f"{folder}: {min(unknown)} is none of the graphs {', '.join(planned)}, or has no claim"
         )
-    claims: dict[str, Any] = dict(row.claims)
-    for graph, given in row.files.items():
-        file = folder / given["path"]
-        scored = judge.score_seeds(file, planned[graph], trainer)
-        if (known := predictions.identity(file)) != given:
+    for each in [*row.files.values(), *([row.plugin] if row.plugin else [])]:
+        file = folder / each["path"]
+        known = predictions.identity(file) if "graph" in each else plugin(file)
+        if known != each:
             raise DataError(f"{file} has {known}, other than {ROW} says")
-        means = scored[["test", "validation"]].mean().round(6).to_dict()
-        if any(abs(means[part] - claimed) > TOLERANCE for part, claimed in claims[graph].items()):
-            raise DataError(f"{folder}: claims.{graph} is {claims[graph]}; it is {means}")
+    scored = {graph: row.scored(folder, graph, planned[graph], trainer) for graph in row.shown}
+    for graph, of in scored.items():
+        means = {part: float(of[part].mean()) for part in ("test", "validation")}
+        _check(f"{folder}: claims.{graph}", dict(row.claims[graph]), means)
+    known_verdicts = _verdicts(config, row, planned, scored) if scored else {}
+    if {*known_verdicts} != {*row.verdicts}:
+        raise DataError(f"{folder}: verdicts are needed of {', '.join(known_verdicts)} alone")
+    for name, verdict in known_verdicts.items():
+        _check(f"{folder}: verdicts.{name}", dict(row.verdicts[name]), verdict)
     return {graph: "judged" if graph in row.files else "claimed" for graph in row.claims}
+
+
+def _verdicts(
+    config: Config,
+    row: Row,
+    planned: Mapping[str, Sequence[Run]],
+    scored: Mapping[str, pd.DataFrame],
+) -> dict[str, dict[str, Any]]:
+    name, every = row.method["name"], pd.concat(scored.values(), ignore_index=True)
+    beside = [run for graph in scored for run in planned[graph]]
+    found = load.assemble(config, row.protocol["study"], beside, runs.load(config, beside))
+    with judge.named(name, row.uses_beyond):
+        return judge.verdicts(judge.compare(found, name, every), every)
+
+
+def _check(where: str, claimed: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Make sure that numbers are nearly those that are known, and all else is the same."""
+    for key, value in known.items():
+        near = isinstance(value, float) and isinstance(claimed.get(key), float)
+        if abs(value - claimed[key]) > TOLERANCE if near else value != claimed.get(key):
+            raise DataError(f"{where}.{key} is {claimed.get(key)}; it is {value}")
+
+
+def plugin(file: Path) -> dict[str, str]:
+    """What a row says of a plugin."""
+    return {"path": file.name, "sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
 
 
 def changed(base: Path, head: Path) -> list[str]:
@@ -170,25 +272,30 @@ def retrain(config: Config, folder: Path, trainer: Trainer) -> Iterator[str]:
     row = read(folder / ROW)
     if row.plugin is None:
         raise ConfigError(f"{folder} has no plugin, which would be trained")
-    plugins.use([str(folder / row.plugin)])
+    file = folder / row.plugin["path"]
+    plugins.use([str(file)])
     planned = plan.compared_runs(config, row.protocol["study"])
-    every = [run for graph in row.files for run in judge.one_a_seed(planned[graph]).values()]
+    every = [run for graph in row.shown for run in judge.one_a_seed(planned[graph]).values()]
     for run in random.sample(every, -(-len(every) // 10)):
         graph = run.dataset.name
         setting, _, method = row.search["chosen"].get(graph, "").partition(" ")
+        if variants.base(method) not in plugins.declared_in(file):
+            raise DataError(f"{folder}: search.chosen.{graph} is of no method of {file.name}")
         anew = dataclasses.replace(
             run,
             setting=entries.one(config, "settings", setting),
             method=entries.one(config, "methods", method, run.dataset),
         )
-        file = folder / row.files[graph]["path"]
-        scored = judge.score_seeds(file, planned[graph], trainer).set_index("seed")["test"]
-        found = load.tidy(runs.load(trainer.record(anew), [anew]))["test"].item()
-        if abs(found - scored[run.seed]) > RETRAINED:
-            raise DataError(
-                f"{anew.path}: trained anew it has {found:.4f}, by its file {scored[run.seed]:.4f}"
-            )
-        yield f"{anew.path}: retrained, {found:.4f}, by its file {scored[run.seed]:.4f}"
+        scored = row.scored(folder, graph, planned[graph], trainer).set_index("seed")
+        if "key" in scored and scored["key"][run.seed] != anew.key:
+            raise DataError(f"{anew.path}: {ROW} has another key, so that it is of another run")
+        found, claimed = (
+            load.tidy(runs.load(trainer.record(anew), [anew]))["test"].item(),
+            scored["test"][run.seed],
+        )
+        if abs(found - claimed) > RETRAINED:
+            raise DataError(f"{anew.path}: trained anew it has {found:.4f}, not {claimed:.4f}")
+        yield f"{anew.path}: retrained, {found:.4f}, submitted {claimed:.4f}"
 
 
 def prepare(judged: Path, submissions: Path) -> Path:

@@ -47,6 +47,7 @@ def test_an_exported_graph_is_the_graph_and_its_divisions_are_those_of_the_field
 def test_openfgl_finds_its_files(board: Board, tmp_path: Path):
     load_openfgl.write(board.divisions, 0, tmp_path)
     folder = tmp_path / "distrib" / "subgraph_fl_louvain_1_Cora_client_3"
+    split = folder / "node_cls" / "default_split"
     owners = np.load(board.divisions / "0.npz")["client"]
     for i in range(3):
         data = torch.load(folder / f"data_{i}.pt", weights_only=False)
@@ -54,8 +55,8 @@ def test_openfgl_finds_its_files(board: Board, tmp_path: Path):
         assert list(data.global_map.values()) == nodes.tolist()
         assert np.array_equal(data.x, board.graph.features[nodes].toarray())
         assert data.num_global_classes == 3
-        mask = torch.load(folder / "node_cls" / f"test_{i}.pt")
-        ids = pickle.loads((folder / "node_cls" / f"glb_test_{i}.pkl").read_bytes())
+        mask = torch.load(split / f"test_{i}.pt")
+        ids = pickle.loads((split / f"glb_test_{i}.pkl").read_bytes())
         assert ids == nodes[mask].tolist()
 
 

@@ -5,13 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 import yaml
 
 from feddep.judging import rows
 from feddep.utils.errors import ConfigError, DataError
 from small_board import Board, right
-from workspace import REPOSITORY
+from workspace import REPOSITORY, forget_plugins
 
 PLUGIN = """\
 from feddep.methods.basic import fedavg
@@ -68,7 +69,7 @@ def test_a_row_is_prepared_and_judged(row: Path, board: Board, judged: Path):
 
 
 def test_a_claim_without_a_file(row: Path, board: Board):
-    edit(row, lambda row: row.update(files={}))
+    edit(row, lambda row: row.update(files={}, verdicts={}))
     (row / "mini.npz").unlink()
     assert rows.grades(board.config, row, board.trainer) == {"mini": "claimed"}
 
@@ -99,7 +100,10 @@ FORGED: dict[str, Change] = {
     "other graph": lambda row: row["files"]["mini"].update(graph="0" * 16),
     "other revision": lambda row: row["protocol"].update(revision=2),
     "other name": lambda row: row["method"].update(name="FedY"),
-    "missing plugin": lambda row: row.update(plugin="x.py"),
+    "missing plugin": lambda row: row.update(plugin={"path": "x.py", "sha256": "0" * 64}),
+    "better verdict": lambda row: row["verdicts"]["mini"].update(verdict="better"),
+    "larger difference": lambda row: row["verdicts"]["mini"].update(mean_difference=0.5),
+    "verdict of another graph": lambda row: row.update(verdicts={}),
 }
 
 
@@ -153,8 +157,9 @@ def test_the_check_of_a_pull_request(
 ):
     base = tmp_path / "base"
     base.mkdir()
-    check = ["submit", "--check", row.parent, "--base", base]
+    check = ["submit", "--check", row.parent, "--base", base, "--record", tmp_path / "grades.csv"]
     assert board.command(*check) == 0
+    assert pd.read_csv(tmp_path / "grades.csv")["grade"].tolist() == ["judged"]
     assert capsys.readouterr().out == "FedX, mini: judged\n"
     edit(row, FORGED["better claim"])
     assert board.command(*check) == 1
@@ -168,12 +173,61 @@ def test_a_plugin_is_trained_anew(row: Path, board: Board, monkeypatch: pytest.M
     with pytest.raises(ConfigError):
         list(rows.retrain(board.config, row, board.trainer))
     (row / "fedx.py").write_text(PLUGIN)
-    edit(row, lambda row: row.update(plugin="fedx.py"))
+    edit(row, lambda given: given.update(plugin=rows.plugin(row / "fedx.py")))
     assert rows.grades(board.config, row, board.trainer) == {"mini": "judged"}
     with pytest.raises(DataError):  # its predictions are others than those of the file
         list(rows.retrain(board.config, row, board.trainer))
     monkeypatch.setattr(rows, "RETRAINED", 1.0)
     assert len(list(rows.retrain(board.config, row, board.trainer))) == 1
+    edit(row, lambda row: row["search"]["chosen"].update(mini="field fedavg"))
+    with pytest.raises(DataError):  # another method than the plugin's
+        list(rows.retrain(board.config, row, board.trainer))
+    with (row / "fedx.py").open("a") as file:
+        file.write("# other\n")
+    with pytest.raises(DataError):
+        rows.grades(board.config, row, board.trainer)
+
+
+@pytest.fixture
+def ranked(board: Board, tmp_path: Path, no_plugins: None) -> Path:
+    """A row of a ranked plugin, filled in, in a folder of submissions."""
+    (tmp_path / "fedx.py").write_text(PLUGIN)
+    given = ["--graph", "all", "--study", "mine", "--output", tmp_path / "ranked"]
+    assert board.command("rank", tmp_path / "fedx.py", *given) == 0
+    forget_plugins()
+    author = {"code": FILLED["code"], "submitter": FILLED["submitter"]}
+    method = {**FILLED["method"], "name": "fedx"}
+    edit(tmp_path / "ranked" / "fedx", lambda row: row.update(author, method=method))
+    return rows.prepare(tmp_path / "ranked" / "fedx", tmp_path / "submissions")
+
+
+RETRAINED: dict[str, Change] = {
+    "better runs": lambda row: (
+        [each.update(test=each["test"] + 0.02) for each in row["runs"]["mini"]],
+        row["claims"]["mini"].update(test=row["claims"]["mini"]["test"] + 0.02),
+    ),
+    "another run": lambda row: [each.update(key="0" * 16) for each in row["runs"]["mini"]],
+    "a seed fewer": lambda row: row["runs"]["mini"].pop(),
+    "another setting": lambda row: row["search"]["chosen"].update(mini="field,rounds=2 fedx"),
+}
+
+
+@pytest.mark.slow
+def test_a_ranked_plugin_is_a_row(ranked: Path, board: Board):
+    row = rows.read(ranked / rows.ROW)
+    assert row.search["chosen"] == {"mini": "field fedx"}
+    assert rows.grades(board.config, ranked, board.trainer) == {"mini": "claimed"}
+    assert len(list(rows.retrain(board.config, ranked, board.trainer))) == 1
+    # It is FedAvg.
+    assert row.verdicts["mini"]["mean_difference"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RETRAINED)
+def test_a_forged_row_of_a_plugin(name: str, ranked: Path, board: Board):
+    edit(ranked, RETRAINED[name])
+    with pytest.raises(DataError):
+        list(rows.retrain(board.config, ranked, board.trainer))
 
 
 def test_what_checks_a_pull_request_may_read_alone_and_is_of_the_base():
