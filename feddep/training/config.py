@@ -75,6 +75,10 @@ class TrainingConfig(Parameters):
     lost_updates: Annotated[float, InKey(default=False), Field(ge=0, lt=1)] = 0.0
     """probability that a client leaves after its local steps and before it sends anything.
     *Not in the key* where it is 0"""
+    new_clients: Annotated[int, InKey(default=False), Field(ge=0)] = 0
+    """number of clients, drawn by the run's seed, of which training knows nothing: they are sent
+    the weights of each round, do their local steps and send nothing. They alone are tested, where
+    owners judge; the others' validation chooses. *Not in the key* where it is 0"""
     client_weights: Literal["nodes", "equal"] = "nodes"
     """weight of a client in the mean of FedAvg: its number of training `nodes` (McMahan et al.,
     2017), or `equal`, 1/M, as in FedSage (Algorithm 1) and FedDEP (Equation 3.1)"""
@@ -114,6 +118,19 @@ def check_metric(metric: Metric, classes: int, graph: str) -> None:
     if metric == "roc_auc" and classes != 2:
         raise ConfigError(
             f"metric is roc_auc (key settings), which is for two classes, but {graph} has {classes}"
+        )
+
+
+def check_new_clients(number: int, clients: int | None) -> None:
+    """Make sure that some of so many clients are not new.
+
+    Raises:
+        ConfigError: if all are.
+    """
+    if number and number >= (clients or 0):
+        raise ConfigError(
+            f"new_clients is {number} (key settings), but there are {clients or 0} clients, one of "
+            "which at least has to train"
         )
 
 
