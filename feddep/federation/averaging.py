@@ -99,9 +99,9 @@ class Federation:
 
     def aggregate(self, updates: Sequence[Update], number: int) -> None:
         """The server makes new weights of the updates in the round of this number, and sends them;
-        of none it makes none.
+        where some clients are absent and none of the others has a training node, it makes none.
         """
-        if updates:
+        if self._absence is None or any(update.nodes for update in updates):
             self.server.aggregate(updates)
         self._distribute(number)
 

@@ -131,6 +131,22 @@ def test_other_methods_refuse(key: str):
                 method.check_setting(setting.model_dump(), method.parameters())
 
 
+@pytest.mark.parametrize("name", ["fedavg", "fednova"])
+def test_a_round_without_training_nodes_leaves_the_model(name: str):
+    """One client of four trains in a round; three have no training node."""
+    task = absent_task(name, participation=0.25, lost_updates=0.0, weight_decay=0.0)
+    with_nodes = task.ownership.nodes(0)
+    train = np.intersect1d(task.split.train, with_nodes)
+    task = dataclasses.replace(task, split=dataclasses.replace(task.split, train=train))
+    result = run_on(task, name)
+    losses = result.history.losses
+    trained = [any(nodes for nodes, _ in each) for each in losses]
+    assert {True, False} == set(trained)
+    for i, moved in enumerate(trained):
+        if i and not moved:
+            assert result.history.before[i] == result.history.before[i - 1]
+
+
 SERVED = [name for name, method in METHODS.items() if method.absence and method.newcomers]
 
 
