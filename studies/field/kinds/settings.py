@@ -16,25 +16,25 @@ from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
 from feddep.reporting.labels import dataset_title, method_title
 from feddep.reporting.load import Study
+from feddep.training.evaluation import MOMENTS
 
 SHOWS = f"""\
 Test accuracy at the round that is best on validation nodes, and its difference from the
-reference's in the same setting; *local*: before and after the local steps of a round. Where clients
-are new, accuracies are of these alone. A setting is a question of its own: tests are corrected over
-the methods in it.
+reference's in the same setting. Where clients are new, it is theirs alone, before and after their
+local steps. A setting is a question of its own: tests are corrected over the methods in it.
 {statistics.HOW_JUDGED}"""
 USUAL = "usual"
 _KEYS = ["setting", "dataset", "clients", "method"]
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
-    """A row a setting, graph and method.
+    """A row a setting, graph and method; where clients are new, before and after their local steps.
 
     Returns:
         setting: the axes on which it differs from the usual one; dataset, clients and method;
-        reference; mean and std of test accuracy, local_before_mean and local_after_mean; and the
-        differences from the reference (:func:`feddep.reporting.statistics.compare`), whose tests
-        are corrected within a setting.
+        reference; mean and std of test accuracy; seconds of a run; and the differences from the
+        reference (:func:`feddep.reporting.statistics.compare`), whose tests are corrected within a
+        setting.
     """
     options = study.entry["options"]
     told = records(study.runs[options["axes"]].astype(str))
@@ -47,13 +47,23 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         dataset=study.runs["dataset"].map(variants.base),
         method=study.runs["method"].map(variants.base),
     )
+    new = runs["setting"].str.contains("new_clients")
+    runs = pd.concat(
+        [
+            runs[~new],
+            *(
+                runs[new].assign(
+                    setting=runs["setting"] + f", {moment}", test=runs[f"local_{moment}"]
+                )
+                for moment in MOMENTS
+            ),
+        ]
+    )
     of_reference = runs["method"] == options["reference"]
     pairs = statistics.pairs(runs[~of_reference], runs[of_reference])
     differences = statistics.differences(pairs, study.margin)
     judged = [statistics.judged(of) for _, of in differences.groupby("setting", sort=False)]
-    levels = statistics.summarise(runs, _KEYS)[
-        [*_KEYS, "mean", "std", "local_before_mean", "local_after_mean"]
-    ]
+    levels = statistics.summarise(runs, _KEYS)[[*_KEYS, "mean", "std", "seconds"]]
     table = levels.merge(pd.concat(judged), how="left", on=_KEYS)
     table = in_paper_order(table.assign(reference=options["reference"]), ["dataset"])
     return {"table": table.astype({"clients": "Int64", "seeds": "Int64"})}
@@ -62,8 +72,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """A section a setting."""
     table = tables["table"]
-    columns = ["dataset", "method", "mean", "local_before_mean", "local_after_mean"]
-    shown = md.shown(table, [*columns, *statistics.SHOWN], ["setting"])
+    shown = md.shown(table, ["dataset", "method", "mean", *statistics.SHOWN], ["setting"])
     return f"Differences are from {method_title(table['reference'].iloc[0])}.\n\n{shown}"
 
 
