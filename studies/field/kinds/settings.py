@@ -48,17 +48,14 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         method=study.runs["method"].map(variants.base),
     )
     new = runs["setting"].str.contains("new_clients")
-    runs = pd.concat(
-        [
-            runs[~new],
-            *(
-                runs[new].assign(
-                    setting=runs["setting"] + f", {moment}", test=runs[f"local_{moment}"]
-                )
-                for moment in MOMENTS
-            ),
-        ]
-    )
+    of_new = [
+        runs[new].assign(
+            setting=lambda of, when=moment: of["setting"] + f", {when}",
+            test=lambda of, when=moment: of[f"local_{when}"],
+        )
+        for moment in MOMENTS
+    ]
+    runs = pd.concat([runs[~new], *of_new])
     of_reference = runs["method"] == options["reference"]
     pairs = statistics.pairs(runs[~of_reference], runs[of_reference])
     differences = statistics.differences(pairs, study.margin)
