@@ -8,6 +8,7 @@ processor; peak memory is by how much the resident set grows above what it is wi
 in a process for each number.
 """
 
+import dataclasses
 import itertools
 import statistics
 import time
@@ -26,8 +27,9 @@ from feddep.graph.graph import Graph
 from feddep.graph.partitioners import partition
 from feddep.utils.files import write_json, write_text
 
+ROUNDS = 6
 CLIENTS = (10, 50, 100, 500, 1000)
-MOST = {"fedavg": 1000, "fedgta": 500}
+MOST = {"fedavg": 1000, "fedgta": 100}
 """Up to how many clients a method is measured: FedGTA's server makes as many means of as many."""
 
 
@@ -40,6 +42,7 @@ def measured(file: Path, name: str, clients: int, threads: int) -> dict[str, Any
 
     def train() -> None:
         task = rounds.task_of(graph, name, owners)
+        task = dataclasses.replace(task, setting=task.setting.replace(rounds=ROUNDS))
         rounds.run(task, True, lambda _: ends.append(time.process_time()))
 
     grown = memory.growth(train)
