@@ -47,15 +47,13 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         dataset=study.runs["dataset"].map(variants.base),
         method=study.runs["method"].map(variants.base),
     )
-    new = runs["setting"].str.contains("new_clients")
-    of_new = [
-        runs[new].assign(
-            setting=lambda of, when=moment: of["setting"] + f", {when}",
-            test=lambda of, when=moment: of[f"local_{when}"],
-        )
+    is_new = runs["setting"].str.contains("new_clients")
+    old, new = runs[~is_new], runs[is_new]
+    moments = [
+        new.assign(setting=new["setting"] + f", {moment}", test=new[f"local_{moment}"])
         for moment in MOMENTS
     ]
-    runs = pd.concat([runs[~new], *of_new])
+    runs = pd.concat([old, *moments])
     of_reference = runs["method"] == options["reference"]
     pairs = statistics.pairs(runs[~of_reference], runs[of_reference])
     differences = statistics.differences(pairs, study.margin)
