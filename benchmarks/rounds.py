@@ -21,7 +21,7 @@ from tqdm import tqdm
 from benchmarks.arguments import parser_of
 from feddep.experiment.provenance import environment
 from feddep.graph.graph import Graph
-from feddep.graph.partition import louvain
+from feddep.graph.partition import Partition, louvain
 from feddep.graph.split import within_clients_split
 from feddep.methods import registry
 from feddep.training.config import PROTOCOLS, TrainingConfig
@@ -36,10 +36,10 @@ ROUNDS, TURNS, WARM = 12, 3, 2
 SGD = {"optimizer": "sgd", "learning_rate": 0.1, "weight_decay": 0.0}
 
 
-def task_of(graph: Graph, name: str) -> Task:
-    """The method's task on a graph."""
+def task_of(graph: Graph, name: str, partition: Partition | None = None) -> Task:
+    """The method's task on a graph, by default of Louvain communities."""
     field = PROTOCOLS["field"]
-    partition = louvain(graph, field["clients"], 0)
+    partition = partition or louvain(graph, field["clients"], 0)
     shares = {part: field["split"][part] for part in ("train", "val")}
     split = within_clients_split(graph, partition, shares, 0)
     changes = SGD if name == "scaffold" else {}

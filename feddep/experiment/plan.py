@@ -20,7 +20,7 @@ from feddep.experiment.runs import are_trained, as_owners_choose, load
 from feddep.graph.noise import LABEL_NOISE
 from feddep.graph.partitioners import parts_of
 from feddep.methods.method import CROSS_CLIENT_EDGES, ORACLE, Method
-from feddep.training.config import PROTOCOLS, TrainingConfig, check_metric
+from feddep.training.config import PROTOCOLS, TrainingConfig, check_metric, check_new_clients
 from feddep.training.evaluation import is_unfinished
 from feddep.utils import spaces
 from feddep.utils.errors import ConfigError
@@ -553,6 +553,7 @@ def _runs(config: Config, block: Mapping[str, Any]) -> Iterator[Run]:
                     counts = block.get("clients", config["clients"]) if partitioned else [None]
                     for clients in counts:
                         _check_clients(dataset, partition, clients, found)
+                        check_new_clients(setting.options["new_clients"], clients)
                         for seed in block.get("seeds", config["seeds"]):
                             yield Run(
                                 setting, dataset, split, partition, clients, method, seed, data

@@ -41,10 +41,11 @@ def build_task(
         step_results: results of the method's steps that are at hand, by stage.
 
     Raises:
-        ConfigError: if the share of labelled nodes is more than there are training nodes, or the
-            metric is for two classes.
+        ConfigError: if the share of labelled nodes is more than there are training nodes, the
+            metric is for two classes, or all clients are new.
         DataError: if the features cannot be scaled like that.
-        PartitionError: if there is noise, and no clients, or some that overlap.
+        PartitionError: if there is noise, and no clients, or some that overlap; or new clients,
+            and no partition.
     """
     options, seed, setting = (
         specification["dataset"],
@@ -61,7 +62,7 @@ def build_task(
         graph, split = with_noise(graph, split, partition, seed, **noise)
     if "unseen" in specification.get("split", ()):
         graph = without_test_nodes(graph, split)
-    return Task(
+    task = Task(
         name=name,
         graph=graph,
         split=split,
@@ -71,6 +72,7 @@ def build_task(
         device=device,
         step_results=step_results or {},
     )
+    return task.with_newcomers() if setting.new_clients else task
 
 
 def choose_device(wish: str) -> str:

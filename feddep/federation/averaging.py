@@ -2,7 +2,7 @@
 and any clients.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -27,28 +27,35 @@ then with its number.
 
 class Absence:
     """Draws which clients train in a round, and whose updates reach the server, from a stream of
-    the run.
+    the run.  Newcomers always train, and their updates never reach it.
     """
 
-    def __init__(self, setting: TrainingConfig, clients: Sequence[Client], seed: int) -> None:
+    def __init__(
+        self,
+        setting: TrainingConfig,
+        clients: Sequence[Client],
+        seed: int,
+        newcomers: Collection[int] = (),
+    ) -> None:
         """Set up the draws of a setting's ``participation``, ``participants`` and
-        ``lost_updates``.
+        ``lost_updates`` among the clients that are no ``newcomers``.
         """
+        self.newcomers = newcomers
+        self._known = [i for i in range(len(clients)) if i not in newcomers]
         self._rng = seeding.generator(seed, "absence")
-        self._number = max(1, round(setting.participation * len(clients)))
+        self._number = max(1, round(setting.participation * len(self._known)))
         self._lost = setting.lost_updates
-        nodes = np.array([client.evaluator.graph.num_nodes for client in clients])
+        nodes = np.array([clients[i].evaluator.graph.num_nodes for i in self._known])
         by_nodes = setting.participants == "nodes"
         self._probability = nodes / nodes.sum() if by_nodes else None
-        self._clients = len(clients)
 
     def draw(self) -> tuple[set[int], set[int]]:
         """The numbers of the clients that train in a round, and of those among them whose updates
         are lost.
         """
-        drawn = self._rng.choice(self._clients, self._number, replace=False, p=self._probability)
+        drawn = self._rng.choice(self._known, self._number, replace=False, p=self._probability)
         lost = drawn[self._rng.random(self._number) < self._lost]
-        return set(drawn.tolist()), set(lost.tolist())
+        return {*drawn.tolist(), *self.newcomers}, {*lost.tolist(), *self.newcomers}
 
 
 class Federation:
@@ -92,19 +99,22 @@ class Federation:
 
     def aggregate(self, updates: Sequence[Update], number: int) -> None:
         """The server makes new weights of the updates in the round of this number, and sends them;
-        of none it makes none.
+        where some clients are absent and none of the others has a training node, it makes none.
         """
-        if updates:
+        if self._absence is None or any(update.nodes for update in updates):
             self.server.aggregate(updates)
         self._distribute(number)
 
     def evaluate(self, report: bool) -> Counts:
         """Nodes that each client's model classifies right as it is now, on the client's own
-        subgraph; validation counts are sent where ``report`` is true.
+        subgraph; validation counts are sent where ``report`` is true, but by newcomers.
         """
-        return Counts.of(
-            self._together.run([partial(client.evaluate, report) for client in self.clients])
-        )
+        silent = self._absence.newcomers if self._absence else ()
+        evaluations = [
+            partial(client.evaluate, report and client.number not in silent)
+            for client in self.clients
+        ]
+        return Counts.of(self._together.run(evaluations))
 
     def _distribute(self, done: int) -> None:
         for client in self.clients:
@@ -163,8 +173,8 @@ def train_federated(
         return tested
 
     setting, absence = task.setting, None
-    if setting.participation < 1 or setting.lost_updates:
-        absence = Absence(setting, clients, task.seed)
+    if setting.participation < 1 or setting.lost_updates or setting.new_clients:
+        absence = Absence(setting, clients, task.seed, task.newcomers)
     federation = Federation(server, clients, exchange_with_model, task.stacked, absence)
 
     def one_round(number: int) -> None:

@@ -108,10 +108,11 @@ def cut(task: Task, method: Mapping[str, Any], directory: Path) -> Federation:
         raise FederationError(
             f"metric is {task.setting.metric}; where processes train, it must be accuracy"
         )
-    if task.setting.participation < 1 or task.setting.lost_updates:
+    setting = task.setting
+    if setting.participation < 1 or setting.lost_updates or setting.new_clients:
         raise FederationError(
-            "participation is below 1 or lost_updates above 0; where processes train, all do in "
-            "every round"
+            "participation is below 1, or lost_updates or new_clients above 0; where processes "
+            "train, all do in every round"
         )
     parts = task.subgraphs()
     folders = [client_folder(directory, number) for number in range(len(parts))]

@@ -65,6 +65,9 @@ class TrainingConfig(Parameters):
     """how these are drawn, without replacement: with equal probability, or by their `nodes`"""
     lost_updates: Annotated[float, InKey(default=False), Field(ge=0, lt=1)] = 0.0
     """probability that a client trains and then sends nothing"""
+    new_clients: Annotated[int, InKey(default=False), Field(ge=0)] = 0
+    """clients, drawn by the seed, that receive the weights and train but send nothing; they alone
+    are tested, and the others choose the round"""
     client_weights: Literal["nodes", "equal"] = "nodes"
     """what a client counts in FedAvg's mean: its training `nodes`, or the same as others (McMahan
     et al.: `nodes`; FedDEP, FedSage: `equal`)"""
@@ -101,6 +104,19 @@ def check_metric(metric: Metric, classes: int, graph: str) -> None:
     if metric == "roc_auc" and classes != 2:
         raise ConfigError(
             f"metric is roc_auc (key settings), which is for two classes, but {graph} has {classes}"
+        )
+
+
+def check_new_clients(number: int, clients: int | None) -> None:
+    """Make sure that some of so many clients are not new.
+
+    Raises:
+        ConfigError: if all are.
+    """
+    if number and number >= (clients or 0):
+        raise ConfigError(
+            f"new_clients is {number} (key settings), but there are {clients or 0} clients, one of "
+            "which at least has to train"
         )
 
 

@@ -11,7 +11,6 @@ from feddep.training.config import Evaluation
 from feddep.training.divergence import check_finite
 from feddep.training.evaluation import (
     MOMENTS,
-    UNKNOWN,
     Counts,
     GlobalAccuracy,
     Judged,
@@ -63,7 +62,7 @@ class History:
         for i, loss in enumerate(mean_losses(losses, self.together)):
             weights = models[i].state_dict() if models else {}
             own = losses if self.together else [losses[i]]
-            known = any(each is not UNKNOWN for each in own)
+            known = any(nodes for nodes, _ in own)
             check_finite("the model", loss if known else 0.0, weights.values())
             validation = counts.validations(self.together)[i]
             if weights and not validation <= self._best.get(i, -math.inf):

@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.nn.encoders import Encoder, new_encoder
 from feddep.nn.sage import GraphSAGE
-from feddep.training.config import Evaluation, TrainingConfig
+from feddep.training.config import Evaluation, TrainingConfig, check_new_clients
 from feddep.training.evaluation import GlobalAccuracy, macro_f1, share, total
 from feddep.training.evaluator import Evaluator
 from feddep.training.history import History
@@ -147,6 +147,34 @@ class Task:
         if self.partition is None:
             raise PartitionError(f"{self.name} needs a partition of the graph, but none was given")
         return self.partition
+
+    @cached_property
+    def newcomers(self) -> set[int]:
+        """Numbers of the clients of which training knows nothing, as the setting's
+        ``new_clients`` asks for.
+        """
+        order = seeding.generator(self.seed, "new clients").permutation(self.ownership.num_clients)
+        return set(order[: self.setting.new_clients].tolist())
+
+    def with_newcomers(self) -> "Task":
+        """The task whose newcomers are tested, and nobody else; the others validate.
+
+        Raises:
+            ConfigError: if all clients are new.
+        """
+        check_new_clients(self.setting.new_clients, self.ownership.num_clients)
+        new = self.ownership.node[np.isin(self.ownership.client, list(self.newcomers))]
+        val, test = np.setdiff1d(self.split.val, new), np.intersect1d(self.split.test, new)
+        return replace(self, split=Split(self.split.train, val, test))
+
+    @property
+    def known(self) -> ClientData:
+        """What training knows of: the graph and its split, without the newcomers' nodes."""
+        if not self.setting.new_clients:
+            return self.graph, self.split
+        old = ~np.isin(self.ownership.client, list(self.newcomers))
+        nodes = np.unique(self.ownership.node[old])
+        return self.graph.subgraph(nodes), self.split.restrict(nodes)
 
     def check_hidden(self) -> None:
         """Make sure that classifiers have embeddings, the inputs of their last layer.

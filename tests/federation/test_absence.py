@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from feddep.federation.averaging import Absence
 from feddep.federation.client import Update
+from feddep.graph.partition import Partition, louvain
 from feddep.methods import registry
 from feddep.methods.optimisation.scaffold import ControlServer
 from feddep.training.config import TrainingConfig
 from feddep.training.task import Task
 from feddep.utils.errors import ConfigError
-from method_tasks import counted, observed, run_on, same_runs, task_of
+from method_tasks import OWNED, counted, observed, run_on, same_runs, task_of
 
 ABSENT = {"participation": 0.5, "lost_updates": 0.3}
 METHODS = registry.methods()
@@ -128,6 +129,108 @@ def test_other_methods_refuse(key: str):
             )
             with pytest.raises(ConfigError, match="participation"):
                 method.check_setting(setting.model_dump(), method.parameters())
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fednova"])
+def test_a_round_without_training_nodes_leaves_the_model(name: str):
+    """One client of four trains in a round; three have no training node."""
+    task = absent_task(name, participation=0.25, lost_updates=0.0, weight_decay=0.0)
+    with_nodes = task.ownership.nodes(0)
+    train = np.intersect1d(task.split.train, with_nodes)
+    task = dataclasses.replace(task, split=dataclasses.replace(task.split, train=train))
+    result = run_on(task, name)
+    losses = result.history.losses
+    trained = [any(nodes for nodes, _ in each) for each in losses]
+    assert {True, False} == set(trained)
+    for i, moved in enumerate(trained):
+        if i and not moved:
+            assert result.history.before[i] == result.history.before[i - 1]
+
+
+SERVED = [name for name, method in METHODS.items() if method.absence and method.newcomers]
+
+
+def newcomers_task(name: str, new: int = 2) -> Task:
+    """Two of four clients are new, and the same clients have models at the same rounds."""
+    setting = {"learning_rate": 0.1, "weight_decay": 0.0, "local_epochs": 3, "rounds": 6}
+    task = task_of(name, clients=4, **{**OWNED, **setting, "new_clients": new})
+    task = dataclasses.replace(task, partition=louvain(task.graph, 4, 0))
+    return task.with_newcomers() if new else task
+
+
+@pytest.mark.parametrize("name", [name for name in SERVED if METHODS[name].full_batch])
+def test_newcomers_send_nothing_and_are_tested_alone(name: str):
+    task = newcomers_task(name)
+    result, messages = observed(task, name)
+    new = task.newcomers
+    assert {each.client for each in messages if each.direction == "up"} <= {0, 1, 2, 3} - new
+    for counts in (*result.history.before, *result.history.after):
+        validated, tested = (
+            {i for i, (_, nodes) in enumerate(each) if nodes}
+            for each in (counts.validation, counts.test)
+        )
+        assert (validated, tested) == ({0, 1, 2, 3} - new, new)
+    if name not in (*ALONE, "fedstar_local"):
+        assert {each.client for each in messages if each.direction == "down"} == {0, 1, 2, 3}
+        assert {i for losses in result.history.losses for i, (n, _) in enumerate(losses) if n} == {
+            0, 1, 2, 3,
+        } - new  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedper", "scaffold", "global"])
+def test_newcomers_data_reach_nobody(name: str):
+    """With other labels at their nodes the others have the same models."""
+    task = newcomers_task(name)
+    labels = task.graph.labels.copy()
+    labels[np.isin(task.ownership.client, list(task.newcomers))] = 0
+    other = dataclasses.replace(task, graph=dataclasses.replace(task.graph, labels=labels))
+    ours, theirs = (run_on(each, name) for each in (task, other))
+    assert [each.validation for each in ours.history.before] == [
+        each.validation for each in theirs.history.before
+    ]
+    assert all(torch.equal(tensor, theirs.weights()[key]) for key, tensor in ours.weights().items())
+
+
+def test_newcomers_have_the_model_of_a_federation_without_them():
+    """FedAvg of the others on the same graph gives the weights that newcomers are tested with."""
+    task, name = newcomers_task("fedavg"), "fedavg"
+    old = sorted({0, 1, 2, 3} - task.newcomers)
+    assert task.partition is not None
+    owner = task.partition.client
+    nodes = np.flatnonzero(np.isin(owner, old))
+    alone = dataclasses.replace(
+        task,
+        graph=task.graph.subgraph(nodes),
+        split=task.split.restrict(nodes),
+        partition=Partition(np.searchsorted(old, owner[nodes]), 2),
+        setting=task.setting.replace(new_clients=0, dropout=0.0),
+    )
+    task = dataclasses.replace(task, setting=task.setting.replace(dropout=0.0))
+    ours, theirs = run_on(task, name), run_on(alone, name)
+    assert [each.validation for each in theirs.history.before] == [
+        tuple(each.validation[i] for i in old) for each in ours.history.before
+    ]
+    assert all(torch.equal(tensor, theirs.weights()[key]) for key, tensor in ours.weights().items())
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_without_a_model_for_newcomers_refuse(name: str):
+    method = METHODS[name]
+    setting = TrainingConfig(encoder=method.encoders[0], full_batch=not method.mini_batch)
+    fields = {**setting.model_dump(), "new_clients": 2}
+    with pytest.raises(ConfigError, match="new_clients"):  # of all, where the server's is judged
+        method.check_setting(fields, method.parameters())
+    fields["evaluation"] = "owners"
+    if name in SERVED:
+        method.check_setting(fields, method.parameters())
+    else:
+        with pytest.raises(ConfigError, match="new_clients"):
+            method.check_setting(fields, method.parameters())
+
+
+def test_somebody_has_to_train():
+    with pytest.raises(ConfigError, match="new_clients"):
+        newcomers_task("fedavg", new=4)
 
 
 @pytest.mark.parametrize("rounds", [1, 4])

@@ -522,6 +522,13 @@ BLOCKS: dict[str, list[dict[str, Any]]] = {
     "pooled": [],
     "searched": [],
     "reproduction": [{**FEW, "methods": {"fedavg": {}, "global": {}}}],
+    "settings": [
+        {
+            **FEW,
+            "settings": {"feddep": {"rounds": [4, 8]}},
+            "methods": {"fedavg": {}, "fedprox": {}},
+        }
+    ],
 }
 
 
@@ -544,6 +551,7 @@ def test_every_kind_makes_its_files_the_same_twice(kind: str, tmp_path: Path) ->
         "tuned": tuned,
         "pooled": {"studies": ["other"]},
         "searched": {"search": searched, "search_seeds": [2, 3]},
+        "settings": {"options": {"reference": "fedavg", "axes": ["rounds"]}},
     }.get(kind, {})
     one = {"name": "one", "kind": kind, "title": "One", "runs": BLOCKS[kind], **options}
     raw = {**RAW, "studies": [one, {**tuned, "name": "other"}]}

@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from fabricated import RAW, Finished, finished, publish, row, study
+from fabricated import RAW, Finished, finished, publish, row, study, two_sided_p
+from feddep.config import variants
 from feddep.config.loading import validate
 from feddep.experiment import plan
 from feddep.privacy.accountant import one_sampling
@@ -16,7 +17,7 @@ from feddep.reporting import load, published
 from feddep.reporting.frames import records
 from feddep.utils.errors import ConfigError, DataError
 from studies.feddep.kinds import reproduction
-from studies.field.kinds import conventions
+from studies.field.kinds import conventions, settings
 from studies.privacy.kinds import privacy
 from studies.vesper.kinds import tradeoff
 
@@ -301,3 +302,24 @@ def test_ours_is_of_the_papers_setting(tmp_path: Path) -> None:
     assert line["combined_std"] == pytest.approx(math.hypot(line["std"], 0.014))
     assert line["difference"] == pytest.approx(line["mean"] - 0.8555)
     assert found.loc[found["seeds"] == 0, ["mean", "difference", "agrees"]].isna().all(axis=None)
+
+
+def test_gains_are_by_setting_and_corrected_within_one() -> None:
+    axes = {"participation": 0.5, "new_clients": 2}
+    owners = {"validation_after": 0.4, "local_after": 0.6, "client_accuracies": "[[0.4, 0.5]]"}
+    runs = []
+    for changes in ({}, *({axis: value} for axis, value in axes.items())):
+        setting = variants.format_name("vesper,evaluation=owners", changes)
+        for seed in range(3):
+            for method, gain in (("fedavg", 0), ("fedprox", 0.01), ("ditto", 0.05)):
+                before = 0.5 + gain + (0.001 * seed if gain else 0)
+                more = {"best_round": [1, 2], "local_before": before, **owners}
+                runs.append(finished(method, seed, 0.4, setting=setting, **more))
+    options = {"reference": "fedavg", "axes": list(axes)}
+    table = settings.tables(study(*runs, options=options))["table"]
+    found = table.query("method == 'ditto'").set_index("setting")
+    after = dict.fromkeys(["new_clients=2, after"], 0.0)
+    gains = dict.fromkeys(["usual", "participation=0.5", "new_clients=2, before"], 0.051) | after
+    assert found["mean_difference"].to_dict() == pytest.approx(gains)
+    t = 0.051 / (0.001 / 3**0.5)
+    assert found["p_holm"]["usual"] == pytest.approx(2 * two_sided_p(t))

@@ -86,7 +86,7 @@ FEDAVG = Step(
             "local_epochs",
             "client_weights",
         ),
-        *("participation", "participants", "lost_updates"),
+        *("participation", "participants", "lost_updates", "new_clients"),
         *(
             "optimizer_state",
             "full_batch",

@@ -16,9 +16,10 @@ def train_globally(task: Task, parameters: Any, steps: Any) -> RunResult:
     """One GraphSAGE on the entire graph, no link missing, an epoch a round (FedDEP, Section 4.1;
     GlobSage in FedSage).
 
-    Where owners judge, each client applies it to its own subgraph.
+    Where owners judge, each client applies it to its own subgraph.  New clients' nodes are not in
+    the graph.
     """
-    trainer = StandaloneTrainer(task, task.graph, task.split, "global")
+    trainer = StandaloneTrainer(task, *task.known, "global")
     owners, model, history = task.evaluation == "owners", trainer.model, History(task.evaluation)
     owned = [
         (Evaluator(graph, task.device, model.aggregation), split)

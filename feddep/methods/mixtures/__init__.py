@@ -100,6 +100,7 @@ def _method(
         f"feddep.methods.mixtures.{name}:run",
         full_batch=True,
         absence=name in ("fedgta", "fedpub", "fedaux"),
+        newcomers=False,
         tested_apart=True,
         evaluation=evaluation,
         **more,

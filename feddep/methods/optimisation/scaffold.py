@@ -122,6 +122,6 @@ def run(task: Task, parameters: Any = None, steps: Any = None) -> RunResult:
         task,
         task.subgraphs(),
         ScaffoldClient,
-        partial(ControlServer, clients=task.ownership.num_clients),
+        partial(ControlServer, clients=task.ownership.num_clients - task.setting.new_clients),
         lambda: with_control(task.new_model()),
     )

@@ -100,6 +100,6 @@ def run(task: Task, parameters: FedDCParameters, steps: Any = None) -> RunResult
         task,
         task.subgraphs(),
         partial(DriftClient, params=parameters),
-        partial(ControlServer, clients=task.ownership.num_clients),
+        partial(ControlServer, clients=task.ownership.num_clients - task.setting.new_clients),
         lambda: with_control(task.new_model()),
     )
