@@ -1,5 +1,5 @@
-"""Kind ``reproduction``: every number that FedDEP's, FedSage's and VESPER's tables print, ours beside
-those of FedDEP and FedSage, how far apart they are, and whether the two agree.
+"""Kind ``reproduction``: every number that FedDEP, FedSage and VESPER print in tables, ours beside it,
+how far apart they are, and whether the two agree; those of VESPER stand alone.
 """
 
 from dataclasses import replace
