@@ -1,4 +1,4 @@
-"""Kind ``reproduction``: every number that FedDEP, FedSage and VESPER print in tables, ours beside it,
+"""Kind ``reproduction``: every number that FedDEP, FedSage and VESPER print in tables beside ours,
 how far apart they are, and whether the two agree; those of VESPER stand alone.
 """
 
