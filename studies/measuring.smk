@@ -8,6 +8,7 @@ PAGE, FIGURE = ["table.csv", "page.md"], ["figure.svg"]
 MEASURED = {
     "client_privacy": ([], PAGE),
     "degree_histograms": ([], [*PAGE, *FIGURE]),
+    "generalisation": (["model"], PAGE),
     "label_distributions": (["model"], [*PAGE, *FIGURE]),
     "label_shortcut": (["pretrain", "prototypes", "generator", "model"], PAGE),
     "neighbourhoods": (["generator"], [*PAGE, *FIGURE, "missing_neighbours.csv"]),

@@ -292,7 +292,11 @@ def test_ours_is_of_the_papers_setting(tmp_path: Path) -> None:
     block = {"methods": {"global": {}, "local": {}, "fedavg": {}}}
     raw = {**RAW, "studies": [{"name": "one", "kind": "reproduction", "runs": [block]}]}
     found = reproduction.tables(load.load(publish(tmp_path, raw), "one"))["table"]
-    assert len(found) == len(published.read("accuracy"))
+    vesper = found[found["paper"] == "vesper"]
+    assert len(found) == len(published.read("accuracy")) + 87 == len(vesper) + 287
+    assert vesper["agrees"].isna().all()
+    gru = row(vesper, dataset="reddit", method="vesper_gcn,decoder=gru,epsilon=8.0")
+    assert (gru["published_mean"], gru["published_std"]) == (0.9102, 0.0031)
     known = found[found["seeds"] > 0]
     # The configuration has no setting fedsage; FedAvg stands in two tables of the FedDEP paper.
     assert set(known["paper"]) == {"feddep"}

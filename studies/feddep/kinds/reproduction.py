@@ -1,5 +1,5 @@
-"""Kind ``reproduction``: every accuracy that FedDEP's and FedSage's tables print beside ours, how
-far apart they are, and whether the two agree.
+"""Kind ``reproduction``: every number that FedDEP, FedSage and VESPER print in tables beside ours,
+how far apart they are, and whether the two agree; those of VESPER stand alone.
 """
 
 from dataclasses import replace
@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from feddep.config import variants
-from feddep.config.loading import STUDIES, Config
+from feddep.config.loading import Config
 from feddep.experiment.plan import Run, one_run
 from feddep.reporting import figures, published
 from feddep.reporting import markdown as md
@@ -17,6 +17,7 @@ from feddep.reporting.frames import in_paper_order, records
 from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
 from feddep.reporting.load import Study
 from feddep.reporting.statistics import FLAWS
+from studies.vesper.kinds.tradeoff import printed
 
 DEVIATIONS = 2
 """How many combined standard deviations apart two numbers may be and still agree."""
@@ -25,11 +26,11 @@ COLUMNS = [
     *("published_mean", "published_std", "seeds", "mean", "std"),
     *("difference", "combined_std", "agrees", *FLAWS),
 ]
-_VESPER = pd.read_csv(STUDIES / "vesper" / "published" / "vesper.csv")["dataset"]
+VESPER = "vesper"
 SHOWS = f"""\
-Each number of the tables of FedDEP and FedSage, as printed, and ours of the same graph, number of
-clients, method and option, in the setting of the same name; at the round that is best on validation
-nodes.
+Each number of the tables of FedDEP, FedSage and VESPER, as printed, and ours of the same graph,
+number of clients, method and option, in the setting of the same name; at the round that is best on
+validation nodes.
 
 - *agrees*: the two means are at most {DEVIATIONS} combined standard deviations apart, √(ours² +
   theirs²), those of single runs. That is generous where runs scatter, and strict where both hardly
@@ -37,13 +38,13 @@ nodes.
   over seeds. For Local and LocSage+ theirs seem to be over the clients, too, ours are not.
 - Splits and partitions of the papers are not published: theirs are others than ours.
 - *–*: the configuration asks for no such run. What a paper prints in two tables counts in both.
-- VESPER's Table 3, {len(_VESPER)} numbers, is not among these. It is of
-  {", ".join(dict.fromkeys(_VESPER))}; Finance is not
-  public, and its numbers are areas under the ROC curve. Nor could its columns be matched: for a
-  privacy budget the paper gives neither the noise that it used nor which of the degree bounds that
-  it tried, and the account that both follow from does not hold (docs/results/vesper.md), so the
-  same ε need not be the same noise. The study `vesper_published` sets the numbers of ogbn-products
-  beside ours of a smaller graph of Amazon's products, without a verdict.
+- VESPER's Table 3 cannot be told. Finance is not public, and its numbers are areas under the ROC
+  curve. ogbn-products and Reddit are too large for this machine (config/vesper_public.yaml makes
+  the runs on one with a network). Nor could its columns be matched: for a privacy budget the paper
+  gives neither the noise that it used nor which of the degree bounds that it tried, and the account
+  that both follow from does not hold (docs/results/vesper.md), so the same ε need not be the same
+  noise. The study `vesper_published` sets the numbers of ogbn-products beside ours of a smaller
+  graph of Amazon's products, without a verdict.
 """
 
 
@@ -56,7 +57,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         std, ours over the seeds, NaN where there is no such run; difference, ours less theirs;
         combined_std, the root of the sum of squares of both standard deviations; agrees: whether
         the difference is at most :data:`DEVIATIONS` times that, NA without ours or its standard
-        deviation; unfinished and stalled: shares of our runs.
+        deviation; unfinished and stalled: shares of our runs.  Last those of VESPER, with ε and the
+        decoder as options of the method; ours would be of other graphs.
     """
     numbers = published.read("accuracy")
     places: dict[Run | None, list[int]] = {replace(run, seed=0): [] for run in study.plan}
@@ -75,7 +77,19 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     # Papers and tables as they are printed; within a table datasets, methods and numbers of clients
     # in the papers' order.
     blocks = (in_paper_order(block) for _, block in judged.groupby(["paper", "table"], sort=False))
-    return {"table": pd.concat(blocks, ignore_index=True)[COLUMNS]}
+    table = pd.concat([*blocks, _of_vesper()], ignore_index=True)
+    return {"table": table.astype({"agrees": "boolean", "clients": "Int64"})[COLUMNS]}
+
+
+def _of_vesper() -> pd.DataFrame:
+    """VESPER's Table 3 in :data:`COLUMNS`, without ours."""
+    numbers = printed().rename(columns={"mean": "published_mean", "std": "published_std"})
+    decoder = (",decoder=" + numbers["decoder"]).fillna("")
+    method = numbers["method"] + decoder + ",epsilon=" + numbers["epsilon"].astype(str)
+    method = method.str.replace(",epsilon=inf", "")
+    return numbers.assign(paper=VESPER, table="table3", setting=VESPER, method=method).reindex(
+        columns=COLUMNS
+    )
 
 
 def run_like(config: Config, row: dict[str, Any]) -> Run | None:
@@ -105,13 +119,12 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """How many agree, by table, and by paper, method and dataset; then every number, a section a
     paper and table.
     """
-    table, papers = tables["table"], published.papers()
+    table, papers = tables["table"], {**published.papers(), VESPER: "VESPER paper"}
     printed_in = table["paper"].map(papers) + ", " + table["table"]
     counts = [
         [str(name), *(str(int(of.sum())) for of in (agrees, ~agrees, agrees.isna()))]
         for name, agrees in table["agrees"].groupby(printed_in, sort=False)
     ]
-    counts.append(["VESPER paper, table3", "0", "0", str(len(_VESPER))])
     parts = [
         "## How many agree\n",
         md.table(["table", "agree", "do not", "cannot be told"], counts, numbers=True),

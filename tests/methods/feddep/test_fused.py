@@ -6,9 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feddep.graph.graph import Graph
+from feddep.graph.graph import Graph, mean_adjacency
 from feddep.graph.sampling import PAD, sample_trees
 from feddep.methods import registry
+from feddep.methods.feddep.dgen import DGen
 from feddep.methods.feddep.fused import (
     FusedClassifier,
     FusedGNN,
@@ -18,7 +19,9 @@ from feddep.methods.feddep.fused import (
 )
 from feddep.nn.encoders import GAT, HEADS, new_encoder
 from feddep.nn.feature_table import FeatureTable
+from feddep.nn.sage import GraphSAGE
 from feddep.nn.selfloop import SelfLoopSAGE
+from feddep.nn.sparse import SparseMatrix
 from feddep.training.config import TrainingConfig
 from feddep.training.evaluator import Evaluator
 from feddep.utils.errors import ConfigError
@@ -216,6 +219,43 @@ def test_fusions_are_their_equation(name: str, layout: str):
     torch.testing.assert_close(
         model(trees, MendedTable(graph.features, z, graph.degrees)), expected, rtol=1e-4, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize(("layout", "fewer"), [("paper", 0), ("authors", 1), ("chained", 1)])
+def test_a_node_is_classified_from_features_within_k_and_l_hops(layout, fewer, layers, depth):
+    """Statement 3.2, and the codes' layers, of which the first reads z̄ of a node alone; a DGen with
+    an encoder of so many convolutions generates z̄.
+    """
+    nodes = 2 * (layers + depth) + 4
+    path = [(v, v + 1) for v in range(nodes - 1)]
+    features = np.random.default_rng(0).normal(size=(nodes, 5)).astype(np.float32)
+    dgen = DGen(5, WIDTH, 2, HIDDEN, 0.0)
+    dgen.encoder = GraphSAGE(5, HIDDEN, HIDDEN, depth, 0.0)
+    drawn(dgen).count.bias.data.fill_(9.0)  # so that every slot of every node is filled
+
+    def logits(x: np.ndarray, generate: bool) -> torch.Tensor:
+        graph = Graph.from_edges(path, x, np.arange(nodes) % 2, 2)
+        source = torch.Generator().manual_seed(3)
+        mean = SparseMatrix.from_scipy(mean_adjacency(graph))
+        generated = dgen(SparseMatrix.from_scipy(graph.features), mean, 1.0, source)
+        assert generated.chosen.all()
+        z = generated.mean("generated") if generate else None
+        return full(new_model(graph, layout, layers), graph, z)[0]
+
+    def hops(generate: bool) -> list[int]:
+        """How far from node 0 features are that its logits depend on."""
+        changed = []
+        for v in range(nodes):
+            x = features.copy()
+            x[v] += 1
+            if not torch.equal(logits(x, generate), logits(features, generate)):
+                changed.append(v)
+        return changed
+
+    assert hops(True) == list(range(layers + depth - fewer + 1))
+    assert hops(False) == list(range(layers + 1))
 
 
 @pytest.mark.parametrize(("layout", "encoder"), [("paper", "gcn"), ("chained", "sage_selfloop")])

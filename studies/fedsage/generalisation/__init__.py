@@ -1,0 +1,1 @@
+"""The generalisation bound of FedSage's Section 6, with its quantities."""
