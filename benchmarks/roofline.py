@@ -1,5 +1,4 @@
-"""A round of FedAvg beside the kernels that it is made of, and the methods whose clients are not
-computed together.
+"""A round of FedAvg beside the kernels that it is made of.
 
     python -m benchmarks.roofline --graphs results/graphs --output benchmarks/results
 
@@ -7,16 +6,12 @@ The setting is that of :mod:`benchmarks.rounds`.  The operations of a round, as 
 them, are recorded with their arguments and called once more, one kind after the other: that is
 their own time, which a round of these operations cannot go below.  Views take none.  Rounds and
 kernels alternate in one process; times are medians, in seconds of the processor.
-
-A method's clients are one by one where no step of a client on all of its nodes is answered for
-several clients at once.  That is counted in a round on a made-up graph.
 """
 
 import statistics
 import time
 from collections.abc import Sequence
 from typing import Any
-from unittest.mock import patch
 
 import pandas as pd
 import torch
@@ -24,15 +19,12 @@ from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from benchmarks.arguments import parser_of
-from benchmarks.rounds import TURNS, operations, run, seconds, task_of
-from feddep.datasets.synthetic import planted_partition
+from benchmarks.rounds import TURNS, operations, seconds, task_of
 from feddep.experiment.provenance import environment
 from feddep.graph.graph import Graph
-from feddep.methods import registry
 from feddep.reporting import drawing
 from feddep.reporting.labels import dataset_title
 from feddep.reporting.output import write
-from feddep.training.learner import FullBatchLearner, Step
 from feddep.utils.csv_files import write_csv
 from feddep.utils.files import write_json
 
@@ -45,7 +37,6 @@ KINDS = {
 }
 """Kinds of operations by the names of those in ATen; others are element by element."""
 OTHERS = "others"
-_FINISH, _ALONE = FullBatchLearner.finish, Step.alone
 
 
 def kinds_of(calls: Sequence[tuple[Any, Any, Any]]) -> dict[str, list[tuple[Any, Any, Any]]]:
@@ -80,17 +71,6 @@ def measured(graph: Graph) -> dict[str, float]:
     return {**found, "kernels": kernels, "ratio": found["round"] / kernels}
 
 
-def steps_of(graph: Graph, name: str) -> dict[str, Any]:
-    """How many steps on all of their nodes clients of a method make, and how many of them alone."""
-    task = task_of(graph, name)
-    with (
-        patch.object(FullBatchLearner, "finish", autospec=True, side_effect=_FINISH) as made,
-        patch.object(Step, "alone", autospec=True, side_effect=_ALONE) as alone,
-    ):
-        run(task, together=True)
-    return {"method": name, "steps": made.call_count, "alone": alone.call_count}
-
-
 def plot(table: pd.DataFrame) -> Figure:
     """Times of kernels of each graph on top of one another, and what a round takes beside them."""
     kinds = [name for name in table if name not in ("dataset", "round", "kernels", "ratio")]
@@ -108,9 +88,8 @@ def plot(table: pd.DataFrame) -> Figure:
 
 
 def main() -> None:
-    """Measure the graphs; write ``roofline.csv``, its figure and ``steps.csv``."""
-    parser = parser_of(__doc__)
-    arguments = parser.parse_args()
+    """Measure the graphs; write ``roofline.csv``, its provenance and its figure."""
+    arguments = parser_of(__doc__).parse_args()
     torch.set_num_threads(arguments.threads)
     rows = [
         {"dataset": name, **measured(Graph.load(arguments.graphs / f"{name}.safetensors"))}
@@ -120,10 +99,6 @@ def main() -> None:
     write_csv(arguments.output / "roofline.csv", table, digits=4)
     write(arguments.output, {"roofline": plot(table)})
     write_json(arguments.output / "roofline.provenance.json", environment("cpu", arguments.threads))
-    small = planted_partition(240, 3, 20, 30, 4.0, 1.0, 8, 0.8, 0)
-    full = {name: each for name, each in registry.methods().items() if each.full_batch}
-    steps = [steps_of(small, name) for name, each in full.items() if each.partitioned]
-    write_csv(arguments.output / "steps.csv", pd.DataFrame(steps))
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def task_of(graph: Graph, name: str) -> Task:
     partition = louvain(graph, field["clients"], 0)
     shares = {part: field["split"][part] for part in ("train", "val")}
     split = within_clients_split(graph, partition, shares, 0)
-    changes = SGD if name in ("scaffold", "fednova") else {}
+    changes = SGD if name == "scaffold" else {}
     setting = TrainingConfig(**{**field["setting"], **changes, "rounds": ROUNDS})
     return Task(name, graph, split, partition, setting, 0, evaluation="owners")
 
