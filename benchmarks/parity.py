@@ -1,8 +1,8 @@
 """The field's methods beside OpenFGL's own: the same partition, split, features and training;
 accuracy and seconds, in turns.
 
-    pip install openfgl-lib munkres cytoolz scikit-network dtaidistance pynndescent python -m
-    benchmarks.parity --datasets cora citeseer --methods local fedavg fedproto --seeds 0 1 2 3 4
+    pip install openfgl-lib munkres cytoolz scikit-network dtaidistance pynndescent
+    python -m benchmarks.parity --datasets cora citeseer --methods local fedavg fedproto
 
 10 clients by Louvain, 20/40/40 within clients, the setting ``field``: a GCN of width 64 on all
 training nodes, Adam, 3 local epochs, 100 rounds, one thread.  Accuracy is of clients' own test
@@ -224,10 +224,12 @@ def trained(run: plan.Run, path: Path) -> Trained:
     )
 
 
-def measure(dataset: str, path: Path, name: str, features: str, seed: int) -> dict[str, Any]:
-    """Accuracies and seconds of both."""
+def measure(
+    dataset: str, path: Path, name: str, entry: str, features: str, seed: int
+) -> dict[str, Any]:
+    """Accuracies and seconds of both, in the setting of an entry."""
     case = CASES[name]
-    ours = trained(run_of(case.setting, dataset, features, case.ours, seed), path)
+    ours = trained(run_of(entry, dataset, features, case.ours, seed), path)
     setting, reported = ours.setting, ours.reported
     options = {"num_rounds": setting["rounds"], "hid_dim": setting["hidden_channels"], "seed": seed}
     options |= {"lr": setting["learning_rate"], "weight_decay": setting["weight_decay"]}
@@ -237,7 +239,7 @@ def measure(dataset: str, path: Path, name: str, features: str, seed: int) -> di
             "features": features,
             "method": name,
             "ours": case.ours,
-            "setting": case.setting,
+            "setting": entry,
             "seed": seed,
         },
         **{
@@ -297,25 +299,31 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--features", nargs="+", choices=["raw", "row"], default=["raw"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--rounds", type=int, help="of methods whose case names no number")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     what = [
         (dataset, method, features, seed)
+        for seed in arguments.seeds
         for dataset in arguments.datasets
         for features in arguments.features
         for method in arguments.methods
-        for seed in arguments.seeds
     ]
+    settings = {
+        name: f"{case.setting},rounds={arguments.rounds}"
+        if arguments.rounds and "rounds=" not in case.setting
+        else case.setting
+        for name, case in CASES.items()
+    }
     target, began = arguments.output / "parity_runs.csv", time.perf_counter()
     rows: list[Any] = pd.read_csv(target).to_dict("records") if target.exists() else []
     names = ("dataset", "ours", "features", "seed", "setting")
     present = {tuple(row[name] for name in names) for row in rows}
     for dataset, method, features, seed in tqdm(what):
-        if (dataset, CASES[method].ours, features, seed, CASES[method].setting) in present:
+        if (dataset, CASES[method].ours, features, seed, settings[method]) in present:
             continue
-        rows.append(
-            measure(dataset, arguments.graphs / f"{dataset}.safetensors", method, features, seed)
-        )
+        path = arguments.graphs / f"{dataset}.safetensors"
+        rows.append(measure(dataset, path, method, settings[method], features, seed))
         print(rows[-1], file=sys.stderr, flush=True)
         runs = pd.DataFrame(rows)
         write_csv(target, runs)

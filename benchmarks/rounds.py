@@ -48,14 +48,21 @@ def task_of(graph: Graph, name: str, partition: Partition | None = None) -> Task
 
 
 class Operations(TorchDispatchMode):
-    """Counts operations."""
+    """Records operations.
 
-    count = 0
+    Attributes:
+        calls: each with its arguments, since the list was last replaced.
+    """
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        super().__init__()
+        self.calls: list[tuple[Any, Any, Any]] = []
 
     def __torch_dispatch__(
         self, operation: Any, types: Any, arguments: Any = (), options: Any = None
     ) -> Any:
-        self.count += 1
+        self.calls.append((operation, arguments, options or {}))
         return operation(*arguments, **(options or {}))
 
 
@@ -75,12 +82,16 @@ def seconds(task: Task, together: bool) -> float:
     )
 
 
-def operations(task: Task, together: bool) -> int:
-    """Operations of the last round."""
-    counts: list[int] = []
+def operations(task: Task, together: bool) -> list[tuple[Any, Any, Any]]:
+    """Operations of the last round, each with its arguments."""
+    last: list[tuple[Any, Any, Any]] = []
+
+    def end(_: Any) -> None:
+        last[:], mode.calls = mode.calls, []
+
     with Operations() as mode:
-        run(task, together, lambda _: counts.append(mode.count))
-    return counts[-1] - counts[-2]
+        run(task, together, end)
+    return last
 
 
 def measured(graph: Graph, name: str) -> dict[str, Any]:
@@ -100,8 +111,8 @@ def measured(graph: Graph, name: str) -> dict[str, Any]:
         "together_ms": round(1000 * together, 2),
         "one_by_one_ms": round(1000 * alone, 2),
         "ratio": round(statistics.median(b / a for a, b in pairs), 2),
-        "operations_together": operations(task, True),
-        "operations_one_by_one": operations(task, False),
+        "operations_together": len(operations(task, True)),
+        "operations_one_by_one": len(operations(task, False)),
     }
 
 

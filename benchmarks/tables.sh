@@ -6,6 +6,8 @@ python -m benchmarks.training_step
 python -m benchmarks.kernels
 python -m benchmarks.rounds --datasets cora citeseer
 python -m benchmarks.rounds --datasets pubmed amazon_computers --methods fedavg fedgta --output benchmarks/results/large_rounds
+python -m benchmarks.roofline --datasets cora citeseer pubmed amazon_computers
+python -m benchmarks.clients --datasets pubmed
 python -m benchmarks.stages
 python -m benchmarks.main_table --clients 5 --seeds 0 --cores 1 --output benchmarks/results/one_core
 python -m benchmarks.main_table --datasets cora citeseer pubmed --output benchmarks/results/three_graphs
@@ -15,8 +17,9 @@ python -m benchmarks.correction
 python -m benchmarks.vertical
 python -m benchmarks.gpu --datasets cora msacademic --output benchmarks/results/gpu
 python -m benchmarks.scaling --sizes 10000 100000 1000000 10000000
-pip install openfgl-lib munkres cytoolz scikit-network dtaidistance pynndescent    # for the next four
+pip install openfgl-lib munkres cytoolz scikit-network dtaidistance pynndescent    # for the next five
 python -m benchmarks.parity --datasets cora citeseer
+python -m benchmarks.parity --rounds 25 --seeds 0 --datasets cora citeseer pubmed --methods fedavg fedgta local fedproto moon fedprox scaffold feddc fedpub --output benchmarks/results/parity_seconds
 python -m benchmarks.parity --datasets pubmed --methods fedavg fedgta fedpub feddc moon local --seeds 0 1 2
 pip install --no-build-isolation torch-scatter torch-sparse    # for OpenFGL's FedDEP
 python -m benchmarks.whole_runs --datasets cora

@@ -24,7 +24,6 @@ import numpy as np
 import pandas as pd
 from torch import Tensor
 
-from feddep import tuning
 from feddep.config import loading, models
 from feddep.config.sentences import checked, show
 from feddep.datasets import own_files, parsing, public_graphs, pyg
@@ -507,6 +506,8 @@ def compare(
         DataError: if there is no such graph, or ``output`` has another comparison.
         PartitionError: if the graph has too few nodes for so many clients.
     """
+    from feddep import tuning  # slow to import: it draws
+
     names, given = named(methods), dict(parameters or {})
     seeds = _integer("seeds", seeds, 1)
     if clients is not None:

@@ -8,8 +8,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy import stats
-from scipy.special import gammaln, nctdtrinc
+from scipy.special import gammaln, nctdtrinc, stdtr, stdtrit
 
 LEVEL = 0.05
 POWER = 0.8
@@ -34,7 +33,9 @@ def t_test(differences: Any) -> dict[str, float]:
     found = {"mean_difference": mean, "std_difference": spread}
     if n < MIN_PAIRS or spread < 1e-12:
         return found | dict.fromkeys(("low", "high", "p", "d_z", "g_z"), math.nan)
-    test = stats.ttest_1samp(values, 0.0)
+    from scipy.stats import ttest_1samp  # slow to import
+
+    test = ttest_1samp(values, 0.0)
     low, high = test.confidence_interval(1 - LEVEL)
     d_z, half = mean / spread, (n - 1) / 2
     g_z = d_z * math.exp(gammaln(half) - gammaln(half - 0.5)) / math.sqrt(half)
@@ -60,7 +61,7 @@ def margin_tests(differences: Any, margin: float) -> tuple[float, float]:
         return math.nan, math.nan
     error = max(float(np.std(values, ddof=1)), 1e-12) / math.sqrt(n)
     below, above = (
-        float(stats.t.sf((margin - sign * values.mean()) / error, n - 1)) for sign in (1, -1)
+        float(stdtr(n - 1, (sign * values.mean() - margin) / error)) for sign in (1, -1)
     )
     return below, above
 
@@ -72,7 +73,9 @@ def wilcoxon(differences: Any) -> float:
     values = np.asarray(differences, dtype=float)
     if len(values) < MIN_PAIRS or not values.any():
         return math.nan
-    return float(stats.wilcoxon(values).pvalue)
+    from scipy.stats import wilcoxon as test  # slow to import
+
+    return float(test(values).pvalue)
 
 
 def detectable(spread: float, n: int, tests: int) -> float:
@@ -85,7 +88,7 @@ def detectable(spread: float, n: int, tests: int) -> float:
     """
     if n < MIN_PAIRS:
         return math.nan
-    quantile = stats.t.ppf(1 - LEVEL / (2 * tests), n - 1)
+    quantile = stdtrit(n - 1, 1 - LEVEL / (2 * tests))
     return float(nctdtrinc(n - 1, 1 - POWER, quantile) * spread / math.sqrt(n))
 
 

@@ -17,7 +17,7 @@ from feddep.utils.errors import DivergenceError
 from method_tasks import known, run_on, task_of
 
 FEW = {
-    **{"pretraining_epochs": 3, "embedding": 8, "prototypes": 3},
+    **{"pretraining_epochs": 3, "encoder_epochs": 1, "embedding": 8, "prototypes": 3},
     **{"generator_epochs": 3, "generator_local_epochs": 2, "generator_width": 8},
 }
 DIVERGING = {"optimizer": "sgd", "learning_rate": 1000, "weight_decay": 1e6, "batch_size": 2}
