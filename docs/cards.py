@@ -2,19 +2,46 @@
 **Names.** has.
 
 The list of methods, README's table and the site's contents follow from the cards and from what
-methods declare.
+methods declare.  On the site a card also has its messages, hyperparameters and gains.
 """
 
+import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from written import signed
 
 from feddep.methods import registry
 from feddep.methods.method import Method
+from feddep.reporting import markdown, statistics
+from feddep.reporting.frames import records
+from feddep.reporting.labels import method_title, place_title
 
 FOLDER = Path(__file__).resolve().parent / "methods"
 _OTHERS = ("index", "assumptions")
 """Pages of the folder that are no cards."""
+_STUDIES = (
+    ("field_tuned/table", "field_graphs/table"),
+    ("structure/table",),
+    ("tuned/table",),
+    ("main/comparisons",),
+)
+"""The tables of gains; a card has those of the first that know its methods."""
+_KINDS = {
+    "model": "weights",
+    "training": "losses, counts",
+    "validation": "validation counts",
+    "extra": "what the method adds",
+}
+"""What kinds of messages hold, where their name does not say it."""
+_VERTICAL = ("party A: graph and features", "party B: labels")
+Read = Callable[[str], pd.DataFrame]
+"""Gives a table by its path in ``results/``, without the suffix."""
 
 
 @dataclass(frozen=True)
@@ -60,3 +87,116 @@ def by_group() -> dict[str, list[Card]]:
         group: [found[method.name] for method in methods if method.name in found]
         for group, methods in registry.groups().items()
     }
+
+
+def completed(card: Card, text: str, read: Read) -> str:
+    """A card's text with a picture of its messages before the equations, and its hyperparameters
+    and gains at the end.
+    """
+    sent = pd.read_csv(FOLDER / "messages.csv")
+    sent = sent[sent["method"] == card.methods[0].name]
+    before, equations, after = text.partition("```math\n")
+    parts = [before + _picture(card, sent) + equations + after, _hyperparameters(card)]
+    return "\n\n".join([*parts, _gains(card, read)])
+
+
+def _picture(card: Card, sent: pd.DataFrame) -> str:
+    """Who sends what to whom, as SVG: an arrow a kind of message, with its size and how often."""
+    vertical = not card.methods[0].partitioned and len(sent) > 0
+    left, right = _VERTICAL if vertical else ("each client", "server")
+    said, lines = [], []
+    ordered = sent.sort_values(["each_round", "direction"], ascending=[True, False])
+    for k, row in enumerate(records(ordered)):
+        y, up = 38 + 30 * k, row["direction"] == "up"
+        start, end, back = (20, 460, -7) if up else (460, 20, 7)
+        what = f"{_KINDS.get(row['kind'], row['kind'])}, {_size(row['bytes'])} {_often(row)}"
+        said.append(f"{left if up else right} to {right if up else left}: {what}")
+        lines.append(
+            f'<text x="240" y="{y - 6}">{escape(what)}</text>'
+            f'<path d="M{start} {y}H{end}m{back} -4l{-back} 4l{back} 4"/>'
+        )
+    if not said:
+        return ""
+    high = 30 * len(said) + 26
+    return (
+        f'<figure class="messages"><svg role="img" viewBox="0 0 480 {high}" '
+        f'aria-label="{escape("; ".join(said))}"><path d="M20 20V{high}M460 20V{high}"/>'
+        f'<text class="side" x="0" y="12">{left}</text>'
+        f'<text class="other" x="480" y="12">{right}</text>{"".join(lines)}</svg>'
+        f"<figcaption>What {card.methods[0].title} sends on Cora in ten parts, by its defaults."
+        "</figcaption></figure>\n\n"
+    )
+
+
+def _size(amount: float) -> str:
+    """Such as ``738 kB``."""
+    power = min(2, len(str(int(amount))) // 4)
+    return f"{amount / 1000**power:.3g} {('B', 'kB', 'MB')[power]}"
+
+
+def _often(row: dict[str, Any]) -> str:
+    if row["each_round"] > 1:
+        return f"{row['each_round']:.0f} times a round"
+    if row["each_round"] > 0:
+        return "each round"
+    return "once" if round(row["once"]) == 1 else f"{row['once']:.0f} times"
+
+
+def _hyperparameters(card: Card) -> str:
+    rows = {
+        name: (
+            f"`{name}`",
+            f"`{json.dumps(field.default).strip('"')}`",
+            " ".join(str(field.description).split()),
+            "yes" if name in method.search else "",
+        )
+        for method in card.methods
+        for name, field in method.parameters.model_fields.items()
+    }
+    table = markdown.table(["", "default", "meaning", "searched"], list(rows.values()))
+    return f"## Hyperparameters\n\n{table if rows else 'None beside those of the setting.'}"
+
+
+def _gains(card: Card, read: Read) -> str:
+    """A table of the method's differences from the reference by graph, each drawn."""
+    names = [method.name for method in card.methods]
+    for studies in _STUDIES:
+        table = pd.concat(map(read, studies))
+        found = table[table["method"].isin(names) & table["low"].notna()]
+        if len(found):
+            break
+    else:
+        return ""
+    reach = min(0.1, float(found[["low", "high"]].abs().max(axis=None)))
+    lines = [
+        [
+            *([method_title(row["method"])] if found["method"].nunique() > 1 else []),
+            place_title(row["dataset"].partition(",split")[0], row["clients"]),
+            f"{signed(row['mean_difference'])} [{signed(row['low'])}, {signed(row['high'])}]",
+            row["verdict"],
+            _interval(row, reach),
+        ]
+        for row in records(found)
+    ]
+    head = ["method"] * (len(lines[0]) - 4) + ["graph", "gain", "verdict", f"±{reach:.2g}"]
+    page = f"../../results/{studies[0].partition('/')[0]}/page.md"
+    reference = method_title(found["reference"].iloc[0])
+    return (
+        f"## Gain by graph\n\nAccuracy less that of {reference}, with its 95 % interval "
+        f"([the study]({page})). Grey: one point.\n\n{markdown.table(head, lines)}"
+    )
+
+
+def _interval(row: dict[str, Any], reach: float) -> str:
+    """A difference with its interval as SVG; hollow where it is not decided."""
+    low, mean, high, point = (
+        80 + 76 * max(-1.0, min(1.0, value / reach))
+        for value in (row["low"], row["mean_difference"], row["high"], 0.01)
+    )
+    sure = row["verdict"] in statistics.DECIDED
+    return (
+        f'<svg class="gain" viewBox="0 0 160 14" aria-hidden="true">'
+        f'<rect x="{160 - point:.1f}" width="{2 * point - 160:.1f}" height="14"/>'
+        f'<path d="M80 0v14M{low:.1f} 7H{high:.1f}"/>'
+        f'<circle class="{"sure" if sure else "unsure"}" cx="{mean:.1f}" cy="7" r="4"/></svg>'
+    )

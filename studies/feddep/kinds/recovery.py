@@ -259,7 +259,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     }
     if share.size:
         on = {"global": ", global", "local": ""}
-        share.columns = [method_title(name) + on[each] for name, each in share.columns.to_list()]
+        share.columns = [method_title(of[0]) + on[of[1]] for of in share.columns.to_list()]
         best = share.mean().nlargest(1)
         title += f"; {best.index[0]} wins back {best.iloc[0]:.0%} of it"
         maps[f"share won back of {100 * LEAST_HEADROOM:g} points or more"] = (
