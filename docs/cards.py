@@ -39,9 +39,6 @@ _KINDS = {
     "extra": "what the method adds",
 }
 """What kinds of messages hold, where their name does not say it."""
-_VERTICAL = ("party A: graph and features", "party B: labels")
-Read = Callable[[str], pd.DataFrame]
-"""Gives a table by its path in ``results/``, without the suffix."""
 
 
 @dataclass(frozen=True)
@@ -89,34 +86,39 @@ def by_group() -> dict[str, list[Card]]:
     }
 
 
-def completed(card: Card, text: str, read: Read) -> str:
+def completed(card: Card, text: str, read: Callable[[str], pd.DataFrame]) -> str:
     """A card's text with a picture of its messages before the equations, and its hyperparameters
-    and gains at the end.
+    and gains at the end; ``read`` gives a table by its path in ``results/``, without the suffix.
     """
     sent = pd.read_csv(FOLDER / "messages.csv")
     sent = sent[sent["method"] == card.methods[0].name]
     before, equations, after = text.partition("```math\n")
-    parts = [before + _picture(card, sent) + equations + after, _hyperparameters(card)]
-    return "\n\n".join([*parts, _gains(card, read)])
+    picture = _picture(card, sent) if len(sent) else ""
+    return "\n\n".join(
+        [before + picture + equations + after, _hyperparameters(card), _gains(card, read)]
+    )
 
 
 def _picture(card: Card, sent: pd.DataFrame) -> str:
     """Who sends what to whom, as SVG: an arrow a kind of message, with its size and how often."""
-    vertical = not card.methods[0].partitioned and len(sent) > 0
-    left, right = _VERTICAL if vertical else ("each client", "server")
+    left, right = "each client", "server"
+    if not card.methods[0].partitioned:
+        left, right = "party A: graph and features", "party B: labels"
     said, lines = [], []
     ordered = sent.sort_values(["each_round", "direction"], ascending=[True, False])
     for k, row in enumerate(records(ordered)):
         y, up = 38 + 30 * k, row["direction"] == "up"
         start, end, back = (20, 460, -7) if up else (460, 20, 7)
-        what = f"{_KINDS.get(row['kind'], row['kind'])}, {_size(row['bytes'])} {_often(row)}"
+        count = max(1, row["each_round"] or row["once"])
+        what = (
+            f"{_KINDS.get(row['kind'], row['kind'])}: {count:.0f} × {row['bytes'] / 1000:,.2f} kB "
+            f"{'a round' if row['each_round'] else 'in all'}"
+        )
         said.append(f"{left if up else right} to {right if up else left}: {what}")
         lines.append(
             f'<text x="240" y="{y - 6}">{escape(what)}</text>'
             f'<path d="M{start} {y}H{end}m{back} -4l{-back} 4l{back} 4"/>'
         )
-    if not said:
-        return ""
     high = 30 * len(said) + 26
     return (
         f'<figure class="messages"><svg role="img" viewBox="0 0 480 {high}" '
@@ -128,25 +130,11 @@ def _picture(card: Card, sent: pd.DataFrame) -> str:
     )
 
 
-def _size(amount: float) -> str:
-    """Such as ``738 kB``."""
-    power = min(2, len(str(int(amount))) // 4)
-    return f"{amount / 1000**power:.3g} {('B', 'kB', 'MB')[power]}"
-
-
-def _often(row: dict[str, Any]) -> str:
-    if row["each_round"] > 1:
-        return f"{row['each_round']:.0f} times a round"
-    if row["each_round"] > 0:
-        return "each round"
-    return "once" if round(row["once"]) == 1 else f"{row['once']:.0f} times"
-
-
 def _hyperparameters(card: Card) -> str:
     rows = {
         name: (
             f"`{name}`",
-            f"`{json.dumps(field.default).strip('"')}`",
+            f"`{json.dumps(field.default)}`".replace('"', ""),
             " ".join(str(field.description).split()),
             "yes" if name in method.search else "",
         )
@@ -157,7 +145,7 @@ def _hyperparameters(card: Card) -> str:
     return f"## Hyperparameters\n\n{table if rows else 'None beside those of the setting.'}"
 
 
-def _gains(card: Card, read: Read) -> str:
+def _gains(card: Card, read: Callable[[str], pd.DataFrame]) -> str:
     """A table of the method's differences from the reference by graph, each drawn."""
     names = [method.name for method in card.methods]
     for studies in _STUDIES:
@@ -179,11 +167,10 @@ def _gains(card: Card, read: Read) -> str:
         for row in records(found)
     ]
     head = ["method"] * (len(lines[0]) - 4) + ["graph", "gain", "verdict", f"±{reach:.2g}"]
-    page = f"../../results/{studies[0].partition('/')[0]}/page.md"
-    reference = method_title(found["reference"].iloc[0])
     return (
-        f"## Gain by graph\n\nAccuracy less that of {reference}, with its 95 % interval "
-        f"([the study]({page})). Grey: one point.\n\n{markdown.table(head, lines)}"
+        f"## Gain by graph\n\nAccuracy less that of {method_title(found['reference'].iloc[0])}, with "
+        f"its 95 % interval ([the study](../../results/{studies[0].partition('/')[0]}/page.md)). "
+        f"Grey: one point.\n\n{markdown.table(head, lines)}"
     )
 
 
@@ -193,10 +180,10 @@ def _interval(row: dict[str, Any], reach: float) -> str:
         80 + 76 * max(-1.0, min(1.0, value / reach))
         for value in (row["low"], row["mean_difference"], row["high"], 0.01)
     )
-    sure = row["verdict"] in statistics.DECIDED
+    look = "sure" if row["verdict"] in statistics.DECIDED else "unsure"
     return (
         f'<svg class="gain" viewBox="0 0 160 14" aria-hidden="true">'
         f'<rect x="{160 - point:.1f}" width="{2 * point - 160:.1f}" height="14"/>'
         f'<path d="M80 0v14M{low:.1f} 7H{high:.1f}"/>'
-        f'<circle class="{"sure" if sure else "unsure"}" cx="{mean:.1f}" cy="7" r="4"/></svg>'
+        f'<circle class="{look}" cx="{mean:.1f}" cy="7" r="4"/></svg>'
     )
