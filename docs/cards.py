@@ -168,8 +168,8 @@ def _gains(card: Card, read: Callable[[str], pd.DataFrame]) -> str:
     ]
     head = ["method"] * (len(lines[0]) - 4) + ["graph", "gain", "verdict", f"±{reach:.2g}"]
     return (
-        f"## Gain by graph\n\nAccuracy less that of {method_title(found['reference'].iloc[0])}, with "
-        f"its 95 % interval ([the study](../../results/{studies[0].partition('/')[0]}/page.md)). "
+        f"## Gain by graph\n\nAccuracy less that of {method_title(found['reference'].iloc[0])}, "
+        f"with its 95 % interval ([the study](../../results/{Path(studies[0]).parent}/page.md)). "
         f"Grey: one point.\n\n{markdown.table(head, lines)}"
     )
 
