@@ -20,7 +20,7 @@ from feddep.methods import registry
 from feddep.methods.method import Method
 from feddep.reporting import markdown, statistics
 from feddep.reporting.frames import records
-from feddep.reporting.labels import method_title, place_title
+from feddep.reporting.labels import distinguishing, method_title, place_title
 
 FOLDER = Path(__file__).resolve().parent / "methods"
 _OTHERS = ("index", "assumptions")
@@ -155,11 +155,12 @@ def _gains(card: Card, read: Callable[[str], pd.DataFrame]) -> str:
             break
     else:
         return ""
+    short = distinguishing(found["dataset"])
     reach = min(0.1, float(found[["low", "high"]].abs().max(axis=None)))
     lines = [
         [
             *([method_title(row["method"])] if found["method"].nunique() > 1 else []),
-            place_title(row["dataset"].partition(",split")[0], row["clients"]),
+            place_title(short[row["dataset"]], row["clients"]),
             f"{signed(row['mean_difference'])} [{signed(row['low'])}, {signed(row['high'])}]",
             row["verdict"],
             _interval(row, reach),
