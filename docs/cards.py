@@ -18,7 +18,7 @@ from written import signed
 
 from feddep.methods import registry
 from feddep.methods.method import Method
-from feddep.reporting import markdown, statistics
+from feddep.reporting import markdown
 from feddep.reporting.frames import records
 from feddep.reporting.labels import distinguishing, method_title, place_title
 
@@ -93,10 +93,8 @@ def completed(card: Card, text: str, read: Callable[[str], pd.DataFrame]) -> str
     sent = pd.read_csv(FOLDER / "messages.csv")
     sent = sent[sent["method"] == card.methods[0].name]
     before, equations, after = text.partition("```math\n")
-    picture = _picture(card, sent) if len(sent) else ""
-    return "\n\n".join(
-        [before + picture + equations + after, _hyperparameters(card), _gains(card, read)]
-    )
+    text = before + (_picture(card, sent) if len(sent) else "") + equations + after
+    return "\n\n".join([text, _hyperparameters(card), _gains(card, read)])
 
 
 def _picture(card: Card, sent: pd.DataFrame) -> str:
@@ -181,10 +179,9 @@ def _interval(row: dict[str, Any], reach: float) -> str:
         80 + 76 * max(-1.0, min(1.0, value / reach))
         for value in (row["low"], row["mean_difference"], row["high"], 0.01)
     )
-    look = "sure" if row["verdict"] in statistics.DECIDED else "unsure"
     return (
         f'<svg class="gain" viewBox="0 0 160 14" aria-hidden="true">'
         f'<rect x="{160 - point:.1f}" width="{2 * point - 160:.1f}" height="14"/>'
         f'<path d="M80 0v14M{low:.1f} 7H{high:.1f}"/>'
-        f'<circle class="{look}" cx="{mean:.1f}" cy="7" r="4"/></svg>'
+        f'<circle class="{row["verdict"]}" cx="{mean:.1f}" cy="7" r="4"/></svg>'
     )
