@@ -278,7 +278,7 @@ def finding(table: pd.DataFrame, margin: Mapping[str, Any]) -> str:
     reference = method_title(variants.base(table["reference"].iloc[0]))
     by = "a point" if margin["accuracy"] == 0.01 else f"{margin['accuracy']:g}"
     found = f"No method beats {reference} by {by}"
-    for ends, verb in ((won, "beat"), (lost, "lose to")):
+    for ends, verb in ((won, "beat"), (lost, "lost to")):
         names = dict.fromkeys(table["method"][asked & ends].map(variants.base).map(method_title))
         often = f"{(asked & ends).sum()} of {asked.sum()} cases"
         if names and (verb == "beat" or 2 * (asked & ends).sum() > asked.sum()):
@@ -287,5 +287,5 @@ def finding(table: pd.DataFrame, margin: Mapping[str, Any]) -> str:
             break
     more = judged & (sees == "more") & ~asked
     if (more & won).any():
-        found += f"; what sees more of the graph does in {(more & won).sum()} of {more.sum()}"
+        found += f"; what sees more of the graph did in {(more & won).sum()} of {more.sum()}"
     return found
