@@ -270,7 +270,7 @@ def finding(table: pd.DataFrame, margin: Mapping[str, Any]) -> str:
     """
     sees = table["method"].map(family)
     judged = table["verdict"].isin([*DECIDED, "undecided"])
-    asked = judged & (sees == ("candidates" if "candidates" in set(sees) else "more"))
+    asked = judged & (sees == ("candidates" if "candidates" in set(sees[judged]) else "more"))
     if not asked.any():
         return "No difference has a verdict"
     won = (table["verdict"] == "better") & (table["mean_difference"] >= margin["accuracy"])
