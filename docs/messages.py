@@ -24,6 +24,7 @@ def measured(method: Method, graph: Graph) -> pd.DataFrame:
         "full_batch": method.full_batch,
         "encoder": "gcn" if "gcn" in method.encoders else method.encoders[0],
         "batch_size": 256,
+        "optimizer": "sgd",
     }
     split, partition = api.split(graph), api.partition(graph, 10) if method.partitioned else None
     counts = [
