@@ -14,13 +14,15 @@ import re
 import tomllib
 from pathlib import Path
 
-from cards import by_group
+import pandas as pd
+from cards import by_group, cards, completed
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "results"
 FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 """Pages outside docs/ that are on the site whether linked or not."""
 LINK = re.compile(r"""(\]\(|href=")(?!\w+:|#)([^)#\s"]+)""")
@@ -83,6 +85,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Rewrite the links of a page from places in the repository to places on the site."""
     here = page.file.src_uri
+    for card in cards():
+        if here == f"methods/{card.file}.md":
+            markdown = completed(card, markdown, lambda name: pd.read_csv(RESULTS / f"{name}.csv"))
     place = here.removeprefix("repository/") if here.startswith("repository/") else f"docs/{here}"
 
     def rewritten(match: re.Match[str]) -> str:

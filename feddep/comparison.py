@@ -69,15 +69,18 @@ def paired(runs: pd.DataFrame) -> pd.DataFrame:
     return found.assign(reference=runs["method"].iloc[0]).drop(columns=statistics.PLACE)
 
 
-def figure(runs: pd.DataFrame) -> Figure:
-    """Mean and standard deviation of each method's accuracies."""
+def figure(runs: pd.DataFrame, found: pd.DataFrame) -> Figure:
+    """Mean and standard deviation of each method's accuracies, headed by what its differences
+    (:func:`paired`) say.
+    """
     with drawing.style():
         drawn, ((ax,),) = drawing.panels(1, 1, 0.6 + 0.35 * runs["method"].nunique())
         names = list(runs["method"].unique())
-        for k, column in enumerate(_accuracies(runs)):
+        shown = _accuracies(runs)
+        for k, column in enumerate(shown):
             means = runs.groupby("method")[column].mean().reindex(names)
             errors = runs.groupby("method")[column].std().reindex(names)
-            places = [row + 0.2 * (k - 1) for row in range(len(names))]
+            places = [row + 0.2 * (k - (len(shown) - 1) / 2) for row in range(len(names))]
             ax.errorbar(
                 means,
                 places,
@@ -92,9 +95,8 @@ def figure(runs: pd.DataFrame) -> Figure:
             xlabel="accuracy of the test nodes",
         )
         ax.set_ylim(len(names) - 0.5, -0.5)
-        drawing.head(
-            drawn, "Accuracies, mean and standard deviation", ax.get_legend_handles_labels()[0]
-        )
+        title = f"{statistics.finding(found, Margin().model_dump())}\nMean and standard deviation"
+        drawing.head(drawn, title, ax.get_legend_handles_labels()[0])
     return drawn
 
 
@@ -104,15 +106,16 @@ def write_comparison(runs: pd.DataFrame, folder: Path, note: str = "") -> str:
     """
     found = paired(runs)
     differences = md.shown(found, ["method", "reference", "seeds", *statistics.SHOWN], [])
-    parts = ["# Comparison", _NOTES, table(runs), note, differences, "![Accuracy](figure.svg)"]
+    drawn = figure(runs, found)
+    image = f"![{drawn.get_label()}](figure.svg)"
+    parts = ["# Comparison", _NOTES, table(runs), note, differences, image]
     page = "\n\n".join(part.strip() for part in parts if part) + "\n"
-    write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page})
-    write(folder, {"figure": figure(runs)})
+    write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page, "figure": drawn})
     return page
 
 
 def _accuracies(runs: pd.DataFrame) -> dict[str, str]:
-    return {column: title for column, title in ACCURACIES.items() if column in runs}
+    return {name: title for name, title in ACCURACIES.items() if name in runs and runs[name].any()}
 
 
 def _spread(values: pd.Series) -> str:

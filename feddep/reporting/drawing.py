@@ -175,7 +175,7 @@ def tiles(
     """
     titles = list(titles) or [""]
     count = len(titles)
-    columns = min(count, most or (2 if count <= 4 or max(map(len, titles)) > 22 else 3))
+    columns = min(count, most or (2 if count <= 4 or max(map(len, titles)) > 36 else 3))
     rows = -(-count // columns)
     room = 50 // (columns if any(titles[k] for k in range(count) if k % columns) else 1)
     broken = [fill(title, room, break_long_words=False) for title in titles]
@@ -198,10 +198,12 @@ def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: in
 
     Args:
         figure: the figure.
-        title: its first line is bold and says what is found; what is shown may follow in a second.
+        title: its first line is bold and says what is found; it becomes the figure's label. What is
+            shown may follow in a second.
         handles: of the legend.
         columns: its most columns; fewer where they do not fit.
     """
+    figure.set_label(title.partition("\n")[0])
     # Two of them would be a formula.
     title, _, caption = (line.replace("$", r"\$") for line in title.partition("\n"))
     texts = {

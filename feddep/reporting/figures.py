@@ -20,6 +20,8 @@ from feddep.reporting.markdown import flaw, mark, value
 from feddep.reporting.statistics import DECIDED
 
 Row = Mapping[str, Any]
+_HIGH = 6.5
+"""Of all rows of a forest, in inches: a figure is no higher than a window."""
 _LUMINANCE = (0.2126, 0.7152, 0.0722)
 """Of red, green and blue (ITU-R BT.709)."""
 
@@ -184,9 +186,9 @@ def forests(
     looks = drawing.looks({_key(*of): of[2].get("method") for of in drawn})
     if not looks.keys() - {""}:
         looks = {"": {"color": INK, "marker": "o"}}
-    high = max((len(rows) for rows in panels.values()), default=0) * (
-        0.09 + 0.09 * max(1, len(names))
-    )
+    most = max((len(rows) for rows in panels.values()), default=0)
+    pitch = min(0.09 + 0.09 * max(1, len(names)), _HIGH / max(1, most * -(-len(panels) // 3)))
+    high = most * pitch
     alike = len({tuple(rows) for rows in panels.values()}) == 1
     with drawing.style():
         figure, axes = drawing.tiles(list(panels), 0.45 + high)
@@ -351,7 +353,7 @@ def histories(title: str, panels: Sequence[tuple[str, pd.DataFrame, str, str]]) 
 def heat_map(
     ax: Axes, values: pd.DataFrame, colours: str, limits: tuple[float, float], form: str
 ) -> None:
-    """Numbers in cells of their colour, the first row above; grey where there is none.
+    """Numbers in cells of their colour, the first row above; blank where there is none.
 
     Args:
         ax: where to draw.
@@ -362,7 +364,7 @@ def heat_map(
         form: how a number is written.
     """
     scale, numbers = (
-        mpl.colormaps[colours].with_extremes(bad="#dddddd"),
+        mpl.colormaps[colours].with_extremes(bad="white"),
         values.to_numpy(dtype=float),
     )
     mesh = ax.pcolormesh(

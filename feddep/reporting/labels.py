@@ -36,10 +36,33 @@ def _sorted(names: Iterable[str], order: tuple[str, ...]) -> list[str]:
     return sorted(dict.fromkeys(names), key=lambda name: ranks.get(variants.base(name), len(order)))
 
 
+_IN_WORDS = {
+    "partition=random": "random parts",
+    "partition=metis": "METIS parts",
+    "partition=dirichlet": "Dirichlet parts",
+    "partition=louvain": "Louvain parts",
+    "partition=overlap": "parts that overlap",
+    "split=within_clients": "split within clients",
+    "split=class_balanced": "split by class",
+    "features=raw": "raw features",
+    "features=row": "features scaled by row",
+    "features=minmax": "features scaled to 0–1",
+}
+_SHARES = {"labelled": "labelled", "split_train": "training", "split_val": "validation"}
+
+
 def dataset_title(spelled: str) -> str:
-    """``Cora``, or of a variant ``Cora, labelled=0.05``; a synthetic graph is called by its key."""
-    name = variants.base(spelled)
-    return _with_changes(spelled, REGISTRY[name].title if name in REGISTRY else name)
+    """``Cora``, or of a variant ``Cora, 5 % labelled``; a synthetic graph is called by its key."""
+    name, *changes = spelled.split(",")
+    title = REGISTRY[name].title if name in REGISTRY else name
+    return ", ".join([title, *map(_in_words, changes)])
+
+
+def _in_words(change: str) -> str:
+    option, _, value = change.partition("=")
+    if option in _SHARES:
+        return f"{100 * float(value):g} % {_SHARES[option]}"
+    return _IN_WORDS.get(change, change)
 
 
 def graph_family(spelled: str) -> str:
@@ -50,7 +73,8 @@ def graph_family(spelled: str) -> str:
 
 def method_title(spelled: str) -> str:
     """``FedDEP``, or of a variant ``FedDEP, prototypes=3``."""
-    return _with_changes(spelled, registry.find(variants.base(spelled)).title)
+    title = registry.find(variants.base(spelled)).title
+    return ", ".join([title, *spelled.split(",")[1:]])
 
 
 def is_oracle(spelled: str) -> bool:
@@ -110,10 +134,6 @@ def without(label: str, options: Collection[str]) -> str:
     """A label without some of its options."""
     kept = {key: value for key, value in changes_of(label).items() if key not in options}
     return variants.format_name(variants.base(label), kept)
-
-
-def _with_changes(spelled: str, title: str) -> str:
-    return ", ".join([title, *spelled.split(",")[1:]])
 
 
 def place_title(dataset: str, clients: int | None) -> str:

@@ -278,6 +278,16 @@ def over_seeds(rounds: pd.DataFrame, quantities: Sequence[str]) -> pd.DataFrame:
     return found.reset_index()
 
 
+def settled(history: pd.DataFrame) -> str:
+    """How soon the curves of :func:`over_seeds` are near their best, in a sentence."""
+    reached = history[
+        history["test_mean"]
+        >= 0.99 * history.groupby(KEYS, dropna=False)["test_mean"].transform("max")
+    ]
+    first = reached.groupby(KEYS, dropna=False)["round"].min()
+    return f"Half of the curves are within 1 % of their best after {first.median():.0f} rounds"
+
+
 def provenance(recorded: pd.DataFrame, margin: Mapping[str, Any] | None = None) -> str:
     """Where the numbers of a page come from, as a section of it: runs, seeds, dates, data, commits
     and machines; and when the margin of its verdicts was declared.

@@ -114,7 +114,8 @@ def contents(config: Config, files: Mapping[str, str] | None = None) -> dict[str
         "comparisons": tables["comparisons"][COMPARISONS],
         "effects": tables["comparisons"][EFFECTS],
     }
-    page = main_page.markdown(tables) + "\n" + load.provenance(recorded, config["margin"])
+    found = {name: str(figure.get_label()) for name, figure in figures.items()}
+    page = main_page.markdown(tables, found) + "\n" + load.provenance(recorded, config["margin"])
     return {
         **{f"{name}.csv": each for name, each in csv.items()},
         "page.md": page,

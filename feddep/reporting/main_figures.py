@@ -1,6 +1,8 @@
-"""Figures of the main tables: accuracy and training curves of a setting, partitions."""
+"""Figures of the main tables: gains and training curves of a setting, partitions."""
 
-import numpy as np
+from collections.abc import Collection
+from typing import Any
+
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -18,44 +20,50 @@ from feddep.reporting.statistics import REFERENCE
 
 
 def accuracy(setting: str, summary: pd.DataFrame) -> Figure:
-    """Ours against the papers', mean ± standard deviation: a panel a dataset and number of clients,
-    a row a method.
+    """Gains over FedAvg, ours beside the papers': a panel a dataset, a row a method; the mean over
+    numbers of clients, with the least and the greatest.
 
     Args:
         setting: its name.
         summary: its rows of the table of accuracies (:func:`feddep.reporting.main.accuracy`).
     """
-    panels, rules, numbers = {}, {}, client_numbers(summary)
-    for dataset in dict.fromkeys(summary["dataset"]):
-        for m in numbers:
-            rows, panel = (
-                records(beside_clients(of_place(summary, setting, dataset), m)),
-                place_title(dataset, m),
-            )
-            panels[panel] = {method_title(row["method"]): _points(row) for row in rows}
-            rules[panel] = next((row["mean"] for row in rows if row["method"] == REFERENCE), np.nan)
-    label = "test accuracy, mean ± standard deviation (dotted: our FedAvg)"
-    apart = [summary["mean"] - summary[f"paper_{paper}_mean"] for paper in papers()]
-    if apart:
-        title = (
-            f"Median distance from the papers' accuracies: {pd.concat(apart).abs().median():.3f}"
-        )
-        title += f"\nSetting {setting}; beside the papers': {OURS}"
-    else:
-        title = f"Test accuracy\nSetting {setting}"
-    return figures.forests(title, panels, label, rules=rules)
+    named = set(summary["method"])
+    reference = REFERENCE if REFERENCE in named else summary["method"].iloc[0]
+    baseline = summary[summary["method"] == reference]
+    both = summary.merge(baseline, on="dataset", suffixes=("", "_of"))
+    beside = both["clients"].isna() | (both["clients"] == both["clients_of"]).fillna(False)
+    both = both[beside & (both["method"] != reference)]
+    prefixes = {OURS: "", **{title: f"paper_{paper}_" for paper, title in papers().items()}}
+    for source, prefix in prefixes.items():
+        both[source] = both[f"{prefix}mean"] - both[f"{prefix}mean_of"]
+    sources = [source for source in prefixes if both[source].notna().any()]
+    panels = {
+        dataset_title(str(dataset)): {
+            method_title(str(name)): _gains(rows, sources)
+            for name, rows in of.groupby("method", sort=False)
+        }
+        for dataset, of in both.groupby("dataset", sort=False)
+    }
+    gains = both.loc[both["clients"].notna(), sources].max()
+    title = f"Over {method_title(reference)} we measure gains of at most {gains.get(OURS, 0):.3f}"
+    if len(sources) > 1:
+        title += f"; papers print up to {gains.drop(OURS).max():.3f}"
+    label = f"test accuracy less that of {method_title(reference)}: mean, least and greatest over M"
+    return figures.forests(f"{title}\nSetting {setting}", panels, label)
 
 
-def _points(row: dict) -> dict[str, dict]:
-    points = {}
-    for source, prefix in {
-        "": "",
-        **{title: f"paper_{paper}_" for paper, title in papers().items()},
-    }.items():
-        mean, std = row[f"{prefix}mean"], row[f"{prefix}std"] or 0.0
-        ends = {} if mean is None else {"low": mean - std, "high": mean + std}
-        points[source] = {"mean": mean, "method": source or row["method"], **ends}
-    return points
+def _gains(rows: pd.DataFrame, sources: Collection[str]) -> dict[str, dict[str, Any]]:
+    """The gains of a method on a dataset, by source."""
+    return {
+        source: {
+            "mean": rows[source].mean(),
+            "low": rows[source].min(),
+            "high": rows[source].max(),
+            "method": rows["method"].iloc[0] if source == OURS else source,
+        }
+        for source in sources
+        if rows[source].notna().any()
+    }
 
 
 def curves(setting: str, rounds: pd.DataFrame) -> Figure:
@@ -78,7 +86,7 @@ def curves(setting: str, rounds: pd.DataFrame) -> Figure:
         for _, dataset in places(history)
         for m in numbers
     ]
-    return figures.histories(f"Training curves, setting {setting}", drawn)
+    return figures.histories(f"{load.settled(history)}\nTraining curves, setting {setting}", drawn)
 
 
 def partitions(summary: pd.DataFrame) -> Figure:
@@ -105,8 +113,9 @@ def partitions(summary: pd.DataFrame) -> Figure:
                         "method": prefix and source,
                     }
                 )
+    shares = summary["missing_edges"] / summary["edges"]
     return figures.lines(
-        "Edges between clients",
+        f"{shares.min():.0%} to {shares.max():.0%} of the edges are between clients",
         panels,
         lambda row: row["clients"],
         lambda row: row["source"],

@@ -34,6 +34,8 @@ _NOTES = """\
     stand in the second table.
 - **bold**: the two best of ours in a column, Global and oracles left aside. Verdicts are
   [below](#differences-from-fedavg).
+"""
+_PAPERS = """\
 - Papers: their main tables, as printed. They train differently; compare ours with the paper of
   its setting. Methods are called as here, whatever a paper calls them.
 """
@@ -67,32 +69,30 @@ _PARTITIONS = """\
 
 Edges are undirected. *Missing edges* join nodes of different clients, so that no client knows them;
 *share* is their part of all edges. *ours*: mean over seeds, ± sample standard deviation.
-
-![Missing edges, ours and the papers'](partitions.svg)
 """
 
 
-def markdown(tables: Mapping[str, pd.DataFrame]) -> str:
+def markdown(tables: Mapping[str, pd.DataFrame], found: Mapping[str, str]) -> str:
     """Accuracy, differences from FedAvg on each graph and over graphs, costs, partitions, and every
     published number beside ours.
 
     Args:
         tables: accuracy, comparisons, graphs, costs and partitions, see
             :mod:`feddep.reporting.main`.
+        found: what each figure says, by its name.
     """
     accuracy, comparisons = tables["accuracy"], tables["comparisons"]
-    parts = [_NOTES]
+    papers_too = accuracy.filter(like="paper_").notna().any(axis=None)
+    parts = [_NOTES + (_PAPERS if papers_too else "")]
     for setting in dict.fromkeys(accuracy["setting"]):
         parts += [
             f"## Setting {setting}\n",
-            f"![Accuracy, ours and the papers', setting {setting}](accuracy_{setting}.svg)\n",
+            _image(f"accuracy_{setting}", found),
         ]
         for selection, title in SELECTIONS.items():
             parts.append(f"### {title.capitalize()}\n")
             parts += [md.table(*block) for block in _blocks(accuracy, setting, selection)]
-        parts.append(
-            f"![Test accuracy after each round, setting {setting}](curves_{setting}.svg)\n"
-        )
+        parts.append(_image(f"curves_{setting}", found))
     effects = ["method", "clients", *statistics.SHOWN, "g_z"]
     parts += [_EFFECTS, md.shown(comparisons, effects, level=3)] if len(comparisons) else []
     costs = tables["costs"].assign(
@@ -102,8 +102,13 @@ def markdown(tables: Mapping[str, pd.DataFrame]) -> str:
     shown = md.shown(costs, ["method", "clients", "MB", "MB_beside", *seconds, "assumes"], level=3)
     graphs = md.shown(tables["graphs"], statistics.POOLED, ["setting"], 3)
     parts += [_GRAPHS, graphs, _COSTS, shown]
-    parts += [_PARTITIONS, _partitions(tables["partitions"])] if len(tables["partitions"]) else []
+    if len(tables["partitions"]):
+        parts += [_PARTITIONS, _image("partitions", found), _partitions(tables["partitions"])]
     return md.explained("\n".join(parts))
+
+
+def _image(name: str, found: Mapping[str, str]) -> str:
+    return f"![{md.text(found[name])}]({name}.svg)\n"
 
 
 def _blocks(

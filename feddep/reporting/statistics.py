@@ -15,7 +15,7 @@ import pandas as pd
 
 from feddep.config import variants
 from feddep.reporting import inference
-from feddep.reporting.labels import family
+from feddep.reporting.labels import family, method_title
 
 REFERENCE = "fedavg"
 BOUND = "fedavg_oracle"
@@ -262,3 +262,30 @@ def counted(table: pd.DataFrame) -> str:
     counts = table["verdict"].value_counts()
     words = [f"{counts[word]} {word}" for word in (*DECIDED, "undecided", *FLAWS) if word in counts]
     return f"{counts.sum()} differences: {', '.join(words)}"
+
+
+def finding(table: pd.DataFrame, margin: Mapping[str, Any]) -> str:
+    """What judged differences say in a sentence: which methods beat the reference by the margin, of
+    those that see no more of the graph than it, or of all where there are no others.
+    """
+    sees = table["method"].map(family)
+    judged = table["verdict"].isin([*DECIDED, "undecided"])
+    asked = judged & (sees == ("candidates" if "candidates" in set(sees[judged]) else "more"))
+    if not asked.any():
+        return "No difference has a verdict"
+    won = (table["verdict"] == "better") & (table["mean_difference"] >= margin["accuracy"])
+    lost = (table["verdict"] == "worse") & (table["mean_difference"] <= -margin["accuracy"])
+    reference = method_title(variants.base(table["reference"].iloc[0]))
+    by = "a point" if margin["accuracy"] == 0.01 else f"{margin['accuracy']:g}"
+    found = f"No method beats {reference} by {by}"
+    for ends, verb in ((won, "beat"), (lost, "lost to")):
+        names = dict.fromkeys(table["method"][asked & ends].map(variants.base).map(method_title))
+        often = f"{(asked & ends).sum()} of {asked.sum()} cases"
+        if names and (verb == "beat" or 2 * (asked & ends).sum() > asked.sum()):
+            who = " and ".join(names) if len(names) <= 3 else f"{len(names)} methods"
+            found = f"By {by} or more {who} {verb} {reference} in {often}"
+            break
+    more = judged & (sees == "more") & ~asked
+    if (more & won).any():
+        found += f"; what sees more of the graph did in {(more & won).sum()} of {more.sum()}"
+    return found

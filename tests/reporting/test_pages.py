@@ -48,7 +48,7 @@ def test_cells_show_deviations_intervals_and_marks() -> None:
         "∞",
         "a",
     ]
-    assert md.cell({"dataset": "cora,labelled=0.1"}, "dataset") == "Cora, labelled=0.1"
+    assert md.cell({"dataset": "cora,labelled=0.1"}, "dataset") == "Cora, 10 % labelled"
     assert md.cell({"mean": "written"}, "mean") == "written"  # an option of that name
 
 

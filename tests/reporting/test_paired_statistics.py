@@ -261,3 +261,26 @@ def test_summary_over_seeds() -> None:
     assert local["best_round_mean"] == 3
     assert math.isnan(local["local_before_mean"])  # a seed has not measured it
     assert pd.isna(fedavg["client_std"])
+
+
+def test_a_finding_names_what_beats_the_reference_by_the_margin() -> None:
+    """Within the margin, undecided or seeing more of the graph, a method beats nothing."""
+    rows = [
+        ("fedprox", 0.004, "better"),
+        ("fedala", 0.03, "undecided"),
+        ("fedgcn", 0.05, "better"),
+        ("local", -0.2, "worse"),
+    ]
+    table = pd.DataFrame(rows, columns=["method", "mean_difference", "verdict"])
+    table["reference"] = "fedavg"
+    margin = {"accuracy": 0.01}
+    found = statistics.finding(table, margin)
+    assert found.startswith("No method beats FedAvg")
+    assert found.endswith("1 of 1")  # FedGCN
+    table.loc[1, "verdict"] = "better"
+    assert "FedALA" in statistics.finding(table, margin)
+    assert "FedProx" not in statistics.finding(table, margin)
+    assert "1 of 2" in statistics.finding(table, margin)
+    alone = table[table["method"] == "fedgcn"]
+    assert "FedGCN" in statistics.finding(alone, margin)
+    assert "FedGCN" not in statistics.finding(alone.assign(verdict="stalled"), margin)

@@ -74,12 +74,13 @@ def contents(config: "Config", name: str) -> dict[str, Any]:
     module = plugins.KINDS.get(kind) or importlib.import_module(available()[kind])
     tables = module.tables(study)
     body = markdown.explained(module.markdown(study, tables))
+    figure = module.figure(study, tables)
     title = markdown.text(study.title)
     judged = any("verdict" in table for table in tables.values())
     parts = [
         f"# {title}",
+        f"![{markdown.text(figure.get_label() or study.title)}](figure.svg)",
         module.SHOWS,
-        f"![{title}](figure.svg)",
         body,
         load.provenance(study.recorded, study.margin if judged else None),
     ]
@@ -93,5 +94,5 @@ def contents(config: "Config", name: str) -> dict[str, Any]:
     return {
         **{f"{each}.csv": table for each, table in tables.items()},
         "page.md": page,
-        "figure": module.figure(study, tables),
+        "figure": figure,
     }

@@ -55,4 +55,4 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
                 ("" if k else title, shown, quantity, label)
                 for k, (quantity, label) in enumerate(MEASURED.items())
             ]
-    return figures.histories(study.title, drawn)
+    return figures.histories(f"{load.settled(history)}\n{study.title}", drawn)

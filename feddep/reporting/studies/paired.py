@@ -192,7 +192,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         }
     label = f"test accuracy less that of {titles[names[references[0]]]}, mean and 95 % interval"
     return figures.forests(
-        f"{statistics.counted(table)}\n{study.title}",
+        f"{statistics.finding(table, study.margin)}\n{study.title}",
         drawn,
         label,
         margin=study.margin["accuracy"],

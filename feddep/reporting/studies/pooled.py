@@ -111,7 +111,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     }
     reference = method_title(tables["table"]["reference"].iloc[0])
     return figures.forests(
-        f"{statistics.counted(table)}\n{study.title}",
+        f"{statistics.finding(table, study.margin)}\n{study.title}",
         {"": rows},
         f"mean gain over {reference} and 95 % interval over graphs, whose number is in brackets",
         margin=study.margin["accuracy"],

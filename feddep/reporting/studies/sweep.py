@@ -18,9 +18,11 @@ Test accuracy, mean ± sample standard deviation over the seeds, at the round th
 best on validation nodes. **Bold**: of the values in a column that a method can have, the one that
 is best on validation nodes, which is what a user would choose; it need not be the best on test
 nodes. *local*, where it was measured: the same test nodes, each classified by its owner on its own,
-possibly mended subgraph, before the local steps of the round. A paper that has a table over the
-same option, or of the same methods, stands beside ours as printed.
+possibly mended subgraph, before the local steps of the round.
 """
+_PAPERS = (
+    "Beside ours stands, as printed, a paper's table over the same option or of the same methods."
+)
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
@@ -64,8 +66,13 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     short = distinguishing(tables["table"]["method"])
     papers = [f"paper_{paper}_mean" for paper in published.papers()]
     table = tables["table"].assign(method=tables["table"]["method"].map(short))
-    return md.in_common(short) + md.shown(
-        table, ["method", *study.options, "clients", "mean", "local_before_mean", *papers]
+    note = f"{_PAPERS}\n\n" if table.filter(papers).notna().any(axis=None) else ""
+    return (
+        note
+        + md.in_common(short)
+        + md.shown(
+            table, ["method", *study.options, "clients", "mean", "local_before_mean", *papers]
+        )
     )
 
 
@@ -96,7 +103,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     ]
     apart = table.dropna(subset=across).groupby(alike, dropna=False)["mean"].agg(np.ptp).max()
     return figures.lines(
-        f"{'Methods differ' if across == 'clients' else f'Over {label} accuracy differs'} by up "
+        f"{'Methods differ' if across == 'clients' else f'With the {label} accuracy moves'} by up "
         f"to {apart:.3f}\n{study.title}",
         panels,
         lambda row: row[across],

@@ -192,7 +192,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     measure = "test accuracy, or area under the ROC curve," if by_area else "test accuracy"
     label = f"{measure} less that of {method_title(reference)}, mean and 95 % interval"
     return figures.forests(
-        f"{statistics.counted(table)}\n{study.title}",
+        f"{statistics.finding(table, study.margin)}\n{study.title}",
         drawn,
         label,
         margin=study.margin["accuracy"],

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from feddep.config import variants
 from feddep.reporting import figures
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import ordered, records
-from feddep.reporting.labels import sort_datasets
+from feddep.reporting.labels import method_title, sort_datasets
 from feddep.reporting.load import Study
 from feddep.reporting.statistics import FLAWS
 from feddep.utils.errors import DataError
@@ -138,12 +139,17 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """The difference of each value of an option; where no option is told apart, of each
-    interpretation by rank.
+    """The difference of each method, where there are several, and of each value of an option; where
+    there is neither, of each interpretation by rank.
     """
-    effects = tables["main_effects"]
+    table = tables["table"].assign(name=tables["table"]["method"].map(variants.base))
+    means = table.groupby("name", sort=False)["difference"].mean()
+    methods = [method_title(str(name)) for name in means.index]
     rows: dict[str, Any] = {}
-    for number, row in enumerate(records(effects if len(effects) else tables["table"])):
+    if len(methods) > 1:
+        rows = {name: {"": {"mean": mean}} for name, mean in zip(methods, means, strict=True)}
+    effects = tables["main_effects"]
+    for number, row in enumerate(records(effects) if rows or len(effects) else records(table)):
         label = f"{row['option']}={md.value(row['value'])}" if "option" in row else f"{number + 1}."
         se = row["se"] or 0.0
         point = {
@@ -153,10 +159,10 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         }
         rows[label] = {"": point | {name: row.get(name) for name in FLAWS}}
     spans = effects.groupby("option", sort=False)["difference"].agg(np.ptp)
-    title = (
-        f"{spans.idxmax()} matters most: {spans.max():.3f} between its values\n"
-        if len(spans)
-        else ""
-    )
+    title = f"{' and '.join(methods)}: "
+    if len(spans):
+        title += f"{spans.idxmax()} matters most, by {spans.max():.3f} between its values"
+    else:
+        title += f"readings differ by {np.ptp(table['difference']):.3f}"
     label = "validation accuracy less the mean of all, ± standard error"
-    return figures.forests(title + study.title, {"": rows}, label)
+    return figures.forests(f"{title}\n{study.title}", {"": rows}, label)

@@ -237,69 +237,60 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """For each evaluation a map of the headroom, in percentage points, and beside it of the share
-    that each method recovers.
+    """A map of the headroom, in percentage points, and one of the share of it that methods recover,
+    of those that have one in half of the cells with a share.
 
-    A row a cell; with many methods a row a method, and its columns the cells that have a share.
+    A row a cell, that with the largest headroom first; with many methods these are the rows.
     """
-    cells, table = tables["cells"].assign(method=BOUND), tables["table"].dropna(subset="share")
-    maps: list[tuple[Any, ...]] = []
-    across = table["method"].nunique() > _MOST_COLUMNS
-    for evaluation in EVALUATIONS:
-        headroom = 100 * _map(cells[cells["evaluation"] == evaluation], "headroom_mean").rename(
-            columns=lambda _: "headroom"
+    cells, table = tables["cells"], tables["table"].dropna(subset="share")
+    headroom = 100 * _map(cells, "headroom_mean", "evaluation")
+    headroom = headroom[list(EVALUATIONS)].sort_values("local", ascending=False, kind="stable")
+    share = _map(table, "share", ["method", "evaluation"])
+    share = share.loc[:, 2 * share.count() >= len(share)].reindex(headroom.index)
+    most = headroom.to_numpy().max()
+    title = f"Missing neighbours cost up to {most:.1f} points"
+    maps: dict[str, tuple[Any, ...]] = {
+        "cost, in points": (
+            headroom.rename(columns=EVALUATIONS),
+            "Blues",
+            (0.0, max(100 * LEAST_HEADROOM, most)),
+            "z.1f",
         )
-        share = _map(table[table["evaluation"] == evaluation], "share")
-        highest = max(100 * LEAST_HEADROOM, float(np.nanmax(headroom.to_numpy(), initial=0.0)))
-        maps.append((headroom.add_suffix(f", {evaluation}"), "Blues", (0.0, highest), "z.1f"))
-        if len(share):
-            share = (share if across else share.reindex(headroom.index)).add_suffix(
-                f", {evaluation}"
-            )
-            maps.append((share, "RdBu", (-1.0, 1.0), "z.2f"))
-    most = (
-        f"Missing neighbours cost up to {100 * cells['headroom_mean'].max():.1f} percentage points"
-    )
-    if len(table):
-        best = (
-            table.groupby("method", sort=False)["share"]
-            .agg(["mean", "size"])
-            .nlargest(1, "mean")
-            .reset_index()
-            .iloc[0]
+    }
+    if share.size:
+        on = {"global": ", global", "local": ""}
+        share.columns = [method_title(of[0]) + on[of[1]] for of in share.columns.to_list()]
+        best = share.mean().nlargest(1)
+        title += f"; {best.index[0]} wins back {best.iloc[0]:.0%} of it"
+        maps[f"share won back of {100 * LEAST_HEADROOM:g} points or more"] = (
+            share,
+            "RdBu",
+            (-1.0, 1.0),
+            "z.2f",
         )
-        most += (
-            f"; {method_title(best['method'])} recovers {best['mean']:.0%} of it on average "
-            f"of {best['size']} cells"
-        )
-    sizes = [values.shape[1] for values, *_ in maps]
+    across = share.shape[1] > _MOST_COLUMNS
+    if across:
+        maps = {name: (of.dropna(how="all").T, *look) for name, (of, *look) in maps.items()}
+    sizes = [values.shape[1 - across] for values, *_ in maps.values()]
     with drawing.style():
         if across:
-            drawn, axes = drawing.panels(
-                len(maps), 1, sum(0.13 * size + 1.3 for size in sizes), height_ratios=sizes
-            )
+            high = sum(0.15 * size + 1.6 for size in sizes)
+            drawn, axes = drawing.panels(len(maps), 1, high, height_ratios=sizes)
         else:
-            high = (
-                0.15 * len(maps[0][0]) * (1 + max(place.count("\n") for place in maps[0][0].index))
-            )
-            drawn, axes = drawing.panels(1, len(maps), 1.5 + high, width_ratios=sizes)
-        for k, (ax, (values, *look)) in enumerate(zip(axes.flat, maps, strict=True)):
-            figures.heat_map(ax, values.T if across else values, *look)
-            ax.tick_params(labelleft=across or k == 0)
-        note = " (none: small headroom, or stalled runs)" if len(table) else ""
-        drawing.head(
-            drawn, f"{most}\n{study.title}: headroom in points, share of it recovered{note}"
-        )
+            high = 1.6 + 0.15 * len(headroom)
+            drawn, axes = drawing.panels(1, len(maps), high, width_ratios=sizes)
+        for ax, (name, of) in zip(axes.flat, maps.items(), strict=True):
+            figures.heat_map(ax, *of)
+            ax.set_title(name, loc="left")
+            ax.tick_params(labelleft=across or ax is axes.flat[0])
+        drawing.head(drawn, f"{title}\n{study.title}")
     return drawn
 
 
-def _map(table: pd.DataFrame, of: str) -> pd.DataFrame:
-    """A row a cell, a column a method."""
-    rows = [fill(place_title(row["dataset"], row["clients"]), 54) for row in records(table)]
-    found = table.assign(place=rows).pivot_table(
-        of, "place", "method", aggfunc="first", dropna=False
+def _map(table: pd.DataFrame, of: str, across: str | list[str]) -> pd.DataFrame:
+    """A row a cell, a column for each value of ``across``."""
+    places = [fill(place_title(row["dataset"], row["clients"]), 54) for row in records(table)]
+    found = table.assign(place=places).pivot_table(
+        of, "place", across, aggfunc="first", dropna=False, sort=False
     )
-    found = found.reindex(
-        index=list(dict.fromkeys(rows)), columns=sort_methods(table["method"])
-    ).astype(float)
-    return found.rename(columns=lambda name: fill(method_title(name), 60))
+    return found.astype(float)

@@ -169,7 +169,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
                 linestyle="none",
             )
         ]
-        title = f"A method moves by up to {_widest(table, ['method']):.2f} with the choice"
+        title = f"A choice moves a method by up to {_widest(table, ['method']):.2f}"
         # None where no two methods have a choice in common.
         if apart := _widest(table, ["when", *study.options]):
             title += f"; at one choice methods differ by up to {apart:.2f}"
