@@ -61,10 +61,8 @@ def work(arguments: argparse.Namespace) -> None:
         seconds, result = seconds_of(run.specification, graph, divided, split, device)
         if device == "cuda":
             torch.cuda.synchronize()
-    reported, memory = (
-        summary(result),
-        torch.cuda.max_memory_allocated() / 2**20 if device == "cuda" else 0.0,
-    )
+    reported = summary(result)
+    memory = torch.cuda.max_memory_allocated() / 2**20 if device == "cuda" else 0.0
     found = {
         "accuracy": reported["accuracy"]["best"],
         "loss": result.curve["loss"][-1],

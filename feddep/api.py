@@ -164,10 +164,8 @@ class Result:
 
     def __str__(self) -> str:
         """Three lines: what ran, its accuracies, what it took."""
-        setting, size = (
-            self.specification["setting"],
-            self.communication.groupby("direction").bytes.sum(),
-        )
+        setting = self.specification["setting"]
+        size = self.communication.groupby("direction").bytes.sum()
         clients = self.communication.client.nunique() or len(self.clients)
         ran = [
             self.specification["method"]["name"],

@@ -60,10 +60,8 @@ def paired(runs: pd.DataFrame) -> pd.DataFrame:
 
     It is the owners' accuracy where there is one, else that on the global graph.
     """
-    first, test = (
-        runs["method"] == runs["method"].iloc[0],
-        runs["owners" if "owners" in runs else "test"],
-    )
+    first = runs["method"] == runs["method"].iloc[0]
+    test = runs["owners" if "owners" in runs else "test"]
     runs = runs.assign(setting="", dataset="", clients=1, test=test)
     found = statistics.compare(runs[~first], runs[first], Margin().model_dump())
     return found.assign(reference=runs["method"].iloc[0]).drop(columns=statistics.PLACE)

@@ -63,10 +63,8 @@ Examples: feddep privacy vesper gap --nodes 1624 --edges 5278 --set rounds=20 --
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the mechanisms and their flags."""
-    mechanisms, plain = (
-        parser.add_subparsers(metavar="MECHANISM", required=True),
-        argparse.RawDescriptionHelpFormatter,
-    )
+    mechanisms = parser.add_subparsers(metavar="MECHANISM", required=True)
+    plain = argparse.RawDescriptionHelpFormatter
 
     def mechanism(
         name: str, table: Callable[[argparse.Namespace], Rows], text: str

@@ -57,10 +57,8 @@ def _content_colours(graph: Graph) -> np.ndarray:
     (n,).
     """
     features = graph.features
-    columns, values = (
-        features.indices.astype(np.uint64),
-        features.data.astype("<f4").view("<u4").astype(np.uint64),
-    )
+    columns = features.indices.astype(np.uint64)
+    values = features.data.astype("<f4").view("<u4").astype(np.uint64)
     words = _row_sums(_mix(_mix(columns + _COLUMN) + values), features.indptr)
     colours = _mix(words + _mix(graph.labels.astype(np.uint64) + _LABEL))
     return (

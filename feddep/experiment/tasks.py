@@ -47,11 +47,9 @@ def build_task(
         PartitionError: if there is noise, and no clients, or some that overlap; or new clients,
             and no partition.
     """
-    options, seed, setting = (
-        specification["dataset"],
-        specification["seed"],
-        TrainingConfig(**specification["setting"]),
-    )
+    options = specification["dataset"]
+    seed = specification["seed"]
+    setting = TrainingConfig(**specification["setting"])
     check_metric(setting.metric, graph.num_classes, "the graph")
     graph = dataclasses.replace(graph, features=scaling.scale(graph.features, options["features"]))
     split = split.labelled(options["labelled"], seed)

@@ -51,15 +51,11 @@ def read_task(config: Config, run: Run, files: Mapping[str, Any]) -> tuple[Task,
     device, steps, seconds = choose_device(config["device"]), {}, {}
     for stage, key in ((each.step.stage, each.key) for each in step_jobs(run)):
         if stage in files:
-            arrays, facts = (
-                read_arrays(files[stage], key, "pt"),
-                read_json(Path(files[stage]).with_suffix(".json"), key),
-            )
+            arrays = read_arrays(files[stage], key, "pt")
+            facts = read_json(Path(files[stage]).with_suffix(".json"), key)
             tensors = {name: array.to(device) for name, array in arrays.items()}
-            steps[stage], seconds[stage] = (
-                StepResult(tensors, facts["communication"]),
-                facts["seconds"],
-            )
+            steps[stage] = StepResult(tensors, facts["communication"])
+            seconds[stage] = facts["seconds"]
     task = build_task(run.specification, graph, found, owners, run.path, device, steps)
     return task, {"data_fingerprint": graph.fingerprint, "seconds_before": seconds}
 

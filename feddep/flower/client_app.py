@@ -88,8 +88,6 @@ def _work(
         answer["validation"] = numbers(nodes=nodes, correct=correct)
     if not facts["last"]:
         update = client.update()
-        answer["model"], answer["training"] = (
-            update.weights,
-            numbers(nodes=update.nodes, loss=update.loss),
-        )
+        answer["model"] = update.weights
+        answer["training"] = numbers(nodes=update.nodes, loss=update.loss)
     return client, answer

@@ -69,10 +69,8 @@ class FedSageProtocol(Protocol):
             found[0].finish(received[GRADIENTS])
             return found[0]
         task, parameters, number = self.task, self.parameters, self.number
-        impaired, neighgen = (
-            impair_client(task, parameters, number, self.part),
-            new_neighgen(task, parameters, f"client{number}"),
-        )
+        impaired = impair_client(task, parameters, number, self.part)
+        neighgen = new_neighgen(task, parameters, f"client{number}")
         trainer = NeighGenTrainer(task, parameters, number, self.part, impaired, neighgen)
         alone = parameters.generator_federated_epochs - self._asking_epochs
         for _ in range(parameters.generator_local_epochs + alone):

@@ -28,10 +28,8 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     """Train, and write what came of it to the server's folder."""
-    folder, patience = (
-        Path(str(context.run_config["folder"])),
-        float(context.run_config["patience"]),
-    )
+    folder = Path(str(context.run_config["folder"]))
+    patience = float(context.run_config["patience"])
     try:
         result = train(grid, Federation.load(folder), folder, patience)
     except FeddepError as error:

@@ -68,11 +68,9 @@ class Partition:
                 node; or if copies are not of nodes of the graph, or two of one node are at a
                 client.
         """
-        owner, last, entries = (
-            np.asarray(self.client),
-            self.num_clients - 1,
-            f"the graph's {nodes} nodes",
-        )
+        owner = np.asarray(self.client)
+        last = self.num_clients - 1
+        entries = f"the graph's {nodes} nodes"
         copies = None if self.copies is None else np.asarray(self.copies)
         if copies is not None:
             if copies.ndim != 1 or copies.dtype.kind not in "iu" or not copies.size:

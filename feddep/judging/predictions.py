@@ -103,10 +103,8 @@ def check(
         DataError: if they are of another, or a validation or test node lacks a class or a score.
     """
     where, given = f"{file}, seed {arrays['seeds'][row]}", arrays["y_pred"][row]
-    of, needed = (
-        (str(arrays["graph"]), str(arrays["split"][row]), len(given)),
-        (str(division["graph"]), str(division["digest"]), len(division["client"])),
-    )
+    of = (str(arrays["graph"]), str(arrays["split"][row]), len(given))
+    needed = (str(division["graph"]), str(division["digest"]), len(division["client"]))
     if of != needed:
         raise DataError(
             f"{where}: graph, division and number of nodes are {', '.join(map(str, of))}; "

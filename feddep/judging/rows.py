@@ -289,10 +289,8 @@ def retrain(config: Config, folder: Path, trainer: Trainer) -> Iterator[str]:
         scored = row.scored(folder, graph, planned[graph], trainer).set_index("seed")
         if "key" in scored and scored["key"][run.seed] != anew.key:
             raise DataError(f"{anew.path}: {ROW} has another key, so that it is of another run")
-        found, claimed = (
-            load.tidy(runs.load(trainer.record(anew), [anew]))["test"].item(),
-            scored["test"][run.seed],
-        )
+        found = load.tidy(runs.load(trainer.record(anew), [anew]))["test"].item()
+        claimed = scored["test"][run.seed]
         if abs(found - claimed) > RETRAINED:
             raise DataError(f"{anew.path}: trained anew it has {found:.4f}, not {claimed:.4f}")
         yield f"{anew.path}: retrained, {found:.4f}, submitted {claimed:.4f}"

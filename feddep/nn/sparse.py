@@ -120,10 +120,8 @@ class SparseMatrix(ConstantMatrix):
                 f"a matrix of shape {matrix.shape} has {matrix.indptr[-1]} entries; features and "
                 f"neighbours may have {2**31 - 1} each"
             )
-        indptr, indices = (
-            matrix.indptr.astype(np.int32, copy=False),
-            matrix.indices.astype(np.int32, copy=False),
-        )
+        indptr = matrix.indptr.astype(np.int32, copy=False)
+        indices = matrix.indices.astype(np.int32, copy=False)
         return cls(
             indptr, indices, matrix.data.astype(np.float32, copy=False), matrix.shape, device
         )

@@ -20,7 +20,7 @@ from feddep.reporting.markdown import flaw, mark, value
 from feddep.reporting.statistics import DECIDED
 
 Row = Mapping[str, Any]
-_HIGH = 6.5
+_HIGH = 6.0
 """Of all rows of a forest, in inches: a figure is no higher than a window."""
 _LUMINANCE = (0.2126, 0.7152, 0.0722)
 """Of red, green and blue (ITU-R BT.709)."""
@@ -337,10 +337,8 @@ def histories(title: str, panels: Sequence[tuple[str, pd.DataFrame, str, str]]) 
             for name in sort_methods(shown["method"]):
                 points = shown[shown["method"] == name]
                 ax.plot(points["round"], points[f"{quantity}_mean"], linewidth=1.3, **looks[name])
-                ends, shade = (
-                    (points[f"{quantity}_{end}"] for end in ("low", "high")),
-                    looks[name]["color"],
-                )
+                ends = (points[f"{quantity}_{end}"] for end in ("low", "high"))
+                shade = looks[name]["color"]
                 ax.fill_between(points["round"], *ends, color=shade, alpha=0.15, linewidth=0)
             ax.margins(x=0.01)
             if ax in axes[:, 0] or len({label for *_, label in panels}) > 1:
@@ -363,10 +361,8 @@ def heat_map(
         limits: the values of its first and last colour; what lies beyond them has these.
         form: how a number is written.
     """
-    scale, numbers = (
-        mpl.colormaps[colours].with_extremes(bad="white"),
-        values.to_numpy(dtype=float),
-    )
+    scale = mpl.colormaps[colours].with_extremes(bad="white")
+    numbers = values.to_numpy(dtype=float)
     mesh = ax.pcolormesh(
         np.ma.masked_invalid(numbers),
         cmap=scale,

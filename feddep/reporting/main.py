@@ -201,10 +201,8 @@ def statistics_of_partitions(config: Config, files: Mapping[str, str]) -> pd.Dat
     )
     # Also where no method is partitioned.
     found = pd.DataFrame(rows, columns=["clients", "seed", *PARTITION, "cut_nodes"])
-    found["dataset"], graphs["dataset"] = (
-        [run.dataset.name for run in divided],
-        list(graph_keys.values()),
-    )
+    found["dataset"] = [run.dataset.name for run in divided]
+    graphs["dataset"] = list(graph_keys.values())
     columns = ["dataset", *GRAPH, "clients", "seed", *PARTITION, "cut_nodes"]
     return in_paper_order(
         found.merge(graphs[["dataset", *GRAPH]], on="dataset"), ["dataset", "clients", "seed"]

@@ -37,10 +37,8 @@ def _without_compiler(
 
 
 # By these names they can be pickled.
-SGD, Adam = (
-    _without_compiler(torch.optim.SGD),
-    _without_compiler(torch.optim.Adam),
-)
+SGD = _without_compiler(torch.optim.SGD)
+Adam = _without_compiler(torch.optim.Adam)
 OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {
     "sgd": partial(SGD, fused=True),
     "adam": partial(Adam, fused=True),  # a step in a half to a quarter of the unfused one's time

@@ -133,10 +133,8 @@ def _budget(
 
     # Nothing is proven where neighbours are sampled, degrees have no noise, or an edge may change
     # any number of VFGNN's rows; and the paper's theorem is of a release in every step.
-    guarantee, paper = (
-        spent("certified"),
-        None if parameters.release == "one_shot" else spent(PAPER),
-    )
+    guarantee = spent("certified")
+    paper = None if parameters.release == "one_shot" else spent(PAPER)
     known = math.nan if epsilon is None else epsilon
     return Budget(
         known,

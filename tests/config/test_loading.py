@@ -281,10 +281,8 @@ MISTAKES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("path", "value"), MISTAKES)
 def test_a_mistake_is_an_error_that_names_its_key(path: str, value: Any):
-    sentence, last = (
-        refusal(changed(path, value, {**MINIMAL, "seeds": [0, 1], "studies": [STUDY]})),
-        path.rpartition(".")[2],
-    )
+    sentence = refusal(changed(path, value, {**MINIMAL, "seeds": [0, 1], "studies": [STUDY]}))
+    last = path.rpartition(".")[2]
     assert path.partition(".")[0] in sentence
     assert last.isdigit() or last in sentence or str(value) in sentence
     assert len(sentence) < 1000

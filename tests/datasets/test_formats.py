@@ -203,10 +203,8 @@ def test_an_airport_is_described_by_its_degree(tmp_path: Path) -> None:
 
 def test_a_paper_of_two_classes_is_of_the_first(tmp_path: Path) -> None:
     group = np.array([[0, 1, 1], [1, 0, 0], [0, 0, 1]], dtype=np.uint8)
-    words, network = (
-        np.array([[0, 2], [1, 0], [0, 0]], dtype=np.uint8),
-        sp.csc_matrix(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0.0]])),
-    )
+    words = np.array([[0, 2], [1, 0], [0, 0]], dtype=np.uint8)
+    network = sp.csc_matrix(np.array([[1, 1, 0], [1, 0, 0], [0, 0, 0.0]]))
     scipy.io.savemat(tmp_path / "a.mat", {"attrb": words, "group": group, "network": network})
     graph = formats.read(tmp_path, Release("citation_sources", {"a.mat": ()}))
     assert (graph.labels.tolist(), graph.num_classes) == ([1, 0, 2], 3)

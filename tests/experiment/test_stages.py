@@ -55,10 +55,8 @@ class Made:
         stages.partition(FEDDEP, graph, self.files["partition"], Path(self.facts["partition"]))
         for stage in ("pretrain", "prototypes", "generator"):
             training_stages.step(config, FEDDEP, stage, self.files, self.files[stage])
-        self.trained, self.model = (
-            runs.cached(config, FEDDEP.key),
-            folder / "model.safetensors",
-        )
+        self.trained = runs.cached(config, FEDDEP.key)
+        self.model = folder / "model.safetensors"
         training_stages.train(config, FEDDEP, self.files, self.trained, self.model)
 
 

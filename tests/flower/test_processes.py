@@ -52,10 +52,8 @@ def test_processes_give_the_numbers_of_the_simulation(participants, tmp_path, ca
     assert main(["train", str(participants), "--output", str(tmp_path / "federated.json")]) == 0, (
         capsys.readouterr().err
     )
-    outcome, simulation = (
-        read_json(tmp_path / "federated.json"),
-        read_json(participants / "simulation/outcome.json"),
-    )
+    outcome = read_json(tmp_path / "federated.json")
+    simulation = read_json(participants / "simulation/outcome.json")
     assert simulation == {name: outcome[name] for name in simulation}
     ours, theirs = (
         read_arrays(participants / name / "weights.safetensors")

@@ -28,10 +28,8 @@ def test_every_method_and_step_has_a_case():
 
 @pytest.mark.parametrize("label", CASES)
 def test_numbers_move_only_with_a_revision(label: str):
-    found, golden = (
-        golden_results.compute(*CASES[label]),
-        golden_results.numbers(GOLDEN["cases"][label]),
-    )
+    found = golden_results.compute(*CASES[label])
+    golden = golden_results.numbers(GOLDEN["cases"][label])
     assert found["revisions"] == golden["revisions"], (
         "write the golden results anew: python tests/golden/golden_results.py"
     )

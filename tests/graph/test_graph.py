@@ -127,10 +127,8 @@ def test_matrices_of_message_passing(graph):
 def test_features_have_one_form_and_those_that_were_given_keep_theirs():
     """Repeated, stored zero and unsorted entries: the same graph as from the dense matrix."""
     dense, edges = np.array([[0, 3, 1], [0, 0, 2]]), np.array([[0, 1]])
-    values, columns = (
-        np.array([1, 1, 2, 0, 2], dtype=np.float32),
-        np.array([2, 1, 1, 0, 2], dtype=np.int32),
-    )
+    values = np.array([1, 1, 2, 0, 2], dtype=np.float32)
+    columns = np.array([2, 1, 1, 0, 2], dtype=np.int32)
     messy = sp.csr_matrix((values, columns, np.array([0, 3, 5], dtype=np.int32)), shape=(2, 3))
     graph = Graph.from_edges(edges, messy, [0, 1], 2)
     assert graph.fingerprint == Graph.from_edges(edges, dense, [0, 1], 2).fingerprint

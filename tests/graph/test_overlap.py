@@ -37,10 +37,8 @@ def graph() -> Graph:
 @settings(max_examples=20)
 @given(clients=MANY_CLIENTS, seed=SEEDS)
 def test_five_clients_draw_half_of_each_part(graph: Graph, clients: int, seed: int):
-    found, part = (
-        partition(graph, clients, seed, "overlap"),
-        metis_partition(graph, clients // 5, seed),
-    )
+    found = partition(graph, clients, seed, "overlap")
+    part = metis_partition(graph, clients // 5, seed)
     assert found.num_clients == clients
     assert not found.is_disjoint
     assert (found.node.dtype, found.node.shape) == (np.int64, found.client.shape)
@@ -91,10 +89,8 @@ def test_a_part_of_one_node_has_no_half(graph: Graph, monkeypatch: pytest.Monkey
 
 def test_statistics_are_those_of_the_subgraphs(graph: Graph):
     found = partition(graph, 10, 0, "overlap")
-    parts, numbers = (
-        [graph.subgraph(found.nodes(client)) for client in range(10)],
-        statistics(graph, found),
-    )
+    parts = [graph.subgraph(found.nodes(client)) for client in range(10)]
+    numbers = statistics(graph, found)
     expected = [
         {
             "client": i,
@@ -175,10 +171,8 @@ def test_a_constant_answer_a_client(graph: Graph):
     right, tested = 0, 0
     for part, split in task.subgraphs():
         most = np.bincount(part.labels[split.train]).argmax()
-        right, tested = (
-            right + int(np.sum(part.labels[split.test] == most)),
-            tested + len(split.test),
-        )
+        right = right + int(np.sum(part.labels[split.test] == most))
+        tested = tested + len(split.test)
     assert task.constant.accuracy == pytest.approx(right / tested)
 
 

@@ -43,10 +43,8 @@ def test_hops_are_drawn_independently():
         star(3), np.zeros(DRAWS, dtype=np.int64), (1,) * 2, np.random.default_rng(5)
     ).nodes
     # The root's draw for the upper layer, and for the lower one.
-    first, second = (
-        trees[:, 1],
-        trees[:, 2],
-    )
+    first = trees[:, 1]
+    second = trees[:, 2]
     table = np.array([[((first == a) & (second == b)).sum() for b in (1, 2, 3)] for a in (1, 2, 3)])
     assert chi2_contingency(table).pvalue > SIGNIFICANCE
     assert table.min() > 0

@@ -135,10 +135,8 @@ def test_a_generated_neighbour_is_a_node_of_the_normalised_adjacency(seed: int):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_mended_embeddings_are_added_behind_the_normalised_sum(seed: int):
-    task, parameters = (
-        task_of("feddep", **FULL, dropout=0.0),
-        parameters_of("feddep", embedding=WIDTH),
-    )
+    task = task_of("feddep", **FULL, dropout=0.0)
+    parameters = parameters_of("feddep", embedding=WIDTH)
     graph, split = task.subgraphs()[0]
     z = some(np.random.default_rng(seed), graph.num_nodes, WIDTH)
     boundary = boundary_of(mending.new_classifier(task, parameters))

@@ -56,10 +56,8 @@ def gat_layer(layer) -> nn.Module:
 @given(graphs(), st.integers(1, 3), st.sampled_from([(GCN, gcn_layer), (GAT, gat_layer)]))
 def test_a_gcn_and_a_gat_are_pygs(graph: Graph, layers: int, kinds: tuple):
     ours, theirs = kinds
-    model, hidden = (
-        with_biases(drawn(ours(*sizes(graph, layers)), 1)),
-        torch.from_numpy(graph.features.toarray()),
-    )
+    model = with_biases(drawn(ours(*sizes(graph, layers)), 1))
+    hidden = torch.from_numpy(graph.features.toarray())
     for k, layer in enumerate(model.layers):
         hidden = theirs(layer)(hidden.relu() if k else hidden, edge_index(graph))
     torch.testing.assert_close(full(model, graph), hidden, rtol=1e-4, atol=1e-5)

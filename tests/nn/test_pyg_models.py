@@ -58,10 +58,8 @@ def test_with_every_neighbour_drawn_a_batch_is_the_whole_graph(name: str):
 
 def test_it_is_a_function_of_its_streams():
     graph, model = graph_and_model("GAT", dropout=0.5)
-    trees, table = (
-        sample_trees(graph, np.arange(9), (3, 3), np.random.default_rng(0)),
-        FeatureTable(graph.features),
-    )
+    trees = sample_trees(graph, np.arange(9), (3, 3), np.random.default_rng(0))
+    table = FeatureTable(graph.features)
     before = torch.random.get_rng_state()
     first, same, other = (
         model(trees, table, torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)

@@ -100,10 +100,8 @@ def test_the_training_step_is_that_of_the_plain_implementation():
 def test_dropout_is_for_training_and_follows_its_generator():
     graph = random_graph(20, 40, seed=3)
     model = new_model(graph, dropout=0.5)
-    table, trees = (
-        FeatureTable(graph.features),
-        sample_trees(graph, np.arange(20), (3,) * 2, np.random.default_rng(0)),
-    )
+    table = FeatureTable(graph.features)
+    trees = sample_trees(graph, np.arange(20), (3,) * 2, np.random.default_rng(0))
     first, again, other = (
         model(trees, table, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1)
     )

@@ -31,11 +31,9 @@ all_parameters = st.builds(
 
 def precise(degree: int, parameters: SamplingParameters) -> dict[str, mpmath.mpf]:
     """Theorem 3.1 and its lemmas, written down as they are printed, in 60 digits of any size."""
-    D, d, k = (
-        mpmath.mpf(degree),
-        mpmath.mpf(parameters.fanout),
-        mpmath.mpf(parameters.layers) * parameters.epochs,
-    )
+    D = mpmath.mpf(degree)
+    d = mpmath.mpf(parameters.fanout)
+    k = mpmath.mpf(parameters.layers) * parameters.epochs
     r, slack = mpmath.mpf(parameters.rate), mpmath.mpf(parameters.slack)
     if d < D:
         epsilon, rest = mpmath.log((D + 1) / (D + 1 - d)), 1 - d / D
@@ -114,10 +112,8 @@ def test_the_least_noise_for_a_budget(budget, scale, ratio):
         with pytest.raises(PrivacyError):
             least_noise(lambda noise: scale / noise, budget, low, high, ratio)
         return
-    found, exact = (
-        least_noise(lambda noise: scale / noise, budget, low, high, ratio),
-        scale / budget,
-    )
+    found = least_noise(lambda noise: scale / noise, budget, low, high, ratio)
+    exact = scale / budget
     assert exact <= found * (1 + 1e-12)
     assert found <= exact * ratio * (1 + 1e-12)
 

@@ -95,10 +95,8 @@ def values(rule: dict[str, Any]) -> st.SearchStrategy[Any]:
     if "enum" in rule:
         return st.sampled_from(rule["enum"])
     if rule.get("type") == "integer":
-        low, high = (
-            rule.get("minimum", 0),
-            rule.get("maximum", rule.get("exclusiveMaximum", 10**9) - 1),
-        )
+        low = rule.get("minimum", 0)
+        high = rule.get("maximum", rule.get("exclusiveMaximum", 10**9) - 1)
         return st.sampled_from([low, high]) | st.integers(low, min(high, 9))
     if rule.get("type") == "number":
         low, high = (

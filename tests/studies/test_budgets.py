@@ -65,10 +65,8 @@ def test_the_noise_is_what_a_run_uses(
     monkeypatch.setattr(split_training, "train", lambda task, protocol: protocol)
     specified = specification(name, {**TINY, "labelled": labelled}, **{**options, "delta": 1e-4})
     method, parameters = registry.configured(specified["method"])
-    graph, setting = (
-        planted_partition(121, 4, 12, 32, 6.0, 1.0, 8, 0.5, 0),
-        TrainingConfig(**SETTING),
-    )
+    graph = planted_partition(121, 4, 12, 32, 6.0, 1.0, 8, 0.5, 0)
+    setting = TrainingConfig(**SETTING)
     task = Task("tiny", graph, random_split(121, SHARES, 0).labelled(labelled, 0), None, setting, 0)
     module, _, function = method.function.partition(":")
     assert module == split_training.__name__

@@ -155,10 +155,8 @@ def test_what_every_tree_shows_is_the_simple_bound():
 
 
 def test_sums_from_an_end_on_are_merged():
-    law, rates = (
-        np.append(enumerated(np.array([0.1, 0.5, 0.7])), 0),
-        sp.csr_array([[0.1, 0.5, 0.7]]),
-    )
+    law = np.append(enumerated(np.array([0.1, 0.5, 0.7])), 0)
+    rates = sp.csr_array([[0.1, 0.5, 0.7]])
     for end in (1, 2, 3, 4):
         assert _poisson_binomial(rates, end)[0] == pytest.approx([*law[:end], law[end:].sum()])
 

@@ -37,10 +37,8 @@ TRAIN = np.arange(96)
 def wide(seed: int = 0) -> Graph:
     """More features than nodes, and edges that have nothing to do with features."""
     rng = np.random.default_rng(seed)
-    edges, features = (
-        rng.integers(0, 120, (150, 2)),
-        rng.random((120, 300)) * (rng.random((120, 300)) < 0.1),
-    )
+    edges = rng.integers(0, 120, (150, 2))
+    features = rng.random((120, 300)) * (rng.random((120, 300)) < 0.1)
     return Graph.from_edges(edges, features, rng.integers(0, 3, 120), 3)
 
 

@@ -40,11 +40,9 @@ def test_without_cross_client_edges_it_trains_as_any_client_does():
 def test_fanouts_may_change_between_epochs():
     task = random_task(edges=90)
     graph, split = task.subgraphs()[0]
-    learner, model, seen = (
-        Learner(graph, split.train, task.setting, task.seed, "client0"),
-        trained(task),
-        [],
-    )
+    learner = Learner(graph, split.train, task.setting, task.seed, "client0")
+    model = trained(task)
+    seen = []
     model.register_forward_pre_hook(
         lambda module, inputs: seen.append((inputs[0].fanouts, inputs[0].nodes.shape[1]))
     )

@@ -24,11 +24,9 @@ from feddep.training.task import RunResult, Task
 
 def run(task: Task, parameters: AnswersParameters, steps: Mapping[str, StepResult]) -> RunResult:
     """Ask by the weights of the first FedAvg, and train the second."""
-    answers, classes, parts = (
-        answered(task, parameters, steps["pretrain"]),
-        task.graph.num_classes,
-        [],
-    )
+    answers = answered(task, parameters, steps["pretrain"])
+    classes = task.graph.num_classes
+    parts = []
     for own, told, (graph, split) in zip(
         answers.edges, answers.told, task.subgraphs(), strict=True
     ):

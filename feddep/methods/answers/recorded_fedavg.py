@@ -123,10 +123,10 @@ def changed(
     rule makes of their validation nodes.
     """
     measured = [step.tensors[f"history.{name}"].tolist() for name in MEASURED]
-    model, weights = (
-        task.new_model(),
-        {name: tensor for name, tensor in step.tensors.items() if name.startswith("classifier.")},
-    )
+    model = task.new_model()
+    weights = {
+        name: tensor for name, tensor in step.tensors.items() if name.startswith("classifier.")
+    }
     model.load_state_dict(
         {name.removeprefix("classifier."): tensor for name, tensor in weights.items()}
     )

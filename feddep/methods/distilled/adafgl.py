@@ -257,11 +257,9 @@ class AdaFGLClient(TuningClient):
         self.left -= 1
         if not self.learner.size:  # it keeps the global model
             return 0.0
-        model, source, train = (
-            self.model,
-            self.evaluator,
-            torch.from_numpy(self.split.train).to(self.evaluator.labels.device),
-        )
+        model = self.model
+        source = self.evaluator
+        train = torch.from_numpy(self.split.train).to(self.evaluator.labels.device)
         view, value = model.view(source.features, source.adjacency), 0.0
         if model.score is None:
             model.extractor.requires_grad_(requires_grad=False)

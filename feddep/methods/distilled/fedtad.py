@@ -139,10 +139,10 @@ class FedTADServer(Server):
         self.params, self.device = params, task.device
         self.random = task.torch_generator("fedtad", "noise")
         self.dropout = seeding.torch_generator(task.seed, "fedtad", "dropout", device=task.device)
-        self.model, self.of_clients = (
-            task.new_model(),
-            [task.new_model().requires_grad_(False) for _ in range(task.ownership.num_clients)],
-        )
+        self.model = task.new_model()
+        self.of_clients = [
+            task.new_model().requires_grad_(False) for _ in range(task.ownership.num_clients)
+        ]
         inputs, _, self.num_classes, _, _ = task.model_sizes
         self.generator = Generator(
             inputs, self.num_classes, task.torch_generator("fedtad", "weights")

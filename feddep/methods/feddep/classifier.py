@@ -111,10 +111,8 @@ def of_global_graph(
     """
     if parameters.inference == "zero" or task.partition is None:
         return None
-    z, owners = (
-        torch.zeros(task.graph.num_nodes, parameters.embedding),
-        torch.zeros(task.graph.num_nodes, 1),
-    )
+    z = torch.zeros(task.graph.num_nodes, parameters.embedding)
+    owners = torch.zeros(task.graph.num_nodes, 1)
     for i, own in enumerate(mended):
         z[task.partition.nodes(i)] += own.cpu()
         owners[task.partition.nodes(i)] += 1

@@ -21,10 +21,8 @@ ones as zeros (authors' code).
 """
 
 # Nodes; where there are many, so many are worked on at once, which a processor's cache holds.
-_MANY, _BLOCK = (
-    2**14,
-    2**11,
-)
+_MANY = 2**14
+_BLOCK = 2**11
 
 
 @dataclass(frozen=True, eq=False)

@@ -101,10 +101,8 @@ def nearest_hidden(generated: Generated, pairs: Tensor, targets: Tensor) -> tupl
     pair, slot = chosen[v].nonzero().unbind(dim=1)
     place = (chosen.flatten().cumsum(dim=0) - 1).view_as(chosen)
     # From here on, pairs of an embedding and what it may resemble.
-    v, u = (
-        place[v[pair], slot],
-        u[pair],
-    )
+    v = place[v[pair], slot]
+    u = u[pair]
     distances = embeddings.new_empty(len(v))
     for some in _blocks(len(v), embeddings.shape[1]):
         distances[some] = (embeddings[v[some]] - targets[u[some]]).square().sum(dim=1)

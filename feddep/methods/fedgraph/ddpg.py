@@ -36,11 +36,9 @@ class Network(nn.Module):
 
     def __init__(self, inputs: int, beside: int, outputs: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.first, self.second, self.last = (
-            Linear(inputs, 400),
-            Linear(400 + beside, 300),
-            Linear(300, outputs),
-        )
+        self.first = Linear(inputs, 400)
+        self.second = Linear(400 + beside, 300)
+        self.last = Linear(300, outputs)
         for layer in (self.first, self.second, self.last):
             layer.reset_parameters(generator)
 

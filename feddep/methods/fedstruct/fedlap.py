@@ -54,10 +54,8 @@ class FedLapModel(training.StructureModel):
 
 def run(task: Task, parameters: FedLapParameters, steps: Any = None) -> RunResult:
     """FedLap from top to bottom."""
-    edges, start = (
-        cross_edges(task),
-        generator(task.seed, "lanczos").standard_normal(task.graph.num_nodes),
-    )
+    edges = cross_edges(task)
+    start = generator(task.seed, "lanczos").standard_normal(task.graph.num_nodes)
     offline = Boundary({**share_kinds(edges, DEGREES, 1), **messages(edges)}, task.observers)
     rows = [
         normalised_rows(task, *each)

@@ -53,21 +53,17 @@ class StructureModel(nn.Module, ABC):
         for the classes.
         """
         super().__init__()
-        classes, self.dropout, generator = (
-            task.graph.num_classes,
-            task.setting.dropout,
-            task.torch_generator("structure"),
-        )
+        classes = task.graph.num_classes
+        self.dropout = task.setting.dropout
+        generator = task.torch_generator("structure")
         self.encoder, self.matrix = task.new_model(), matrix.to(task.device)
         self.aggregation = self.encoder.aggregation
         self.structure = nn.Parameter(
             START * torch.randn(matrix.shape[1], width, generator=generator)
         )
         self.norm = nn.LayerNorm(width)
-        self.hidden, self.output = (
-            Linear(width, task.setting.hidden_channels),
-            Linear(task.setting.hidden_channels, classes),
-        )
+        self.hidden = Linear(width, task.setting.hidden_channels)
+        self.output = Linear(task.setting.hidden_channels, classes)
         for layer in (self.hidden, self.output):
             layer.reset_parameters(generator)
         self.to(task.device)

@@ -69,10 +69,8 @@ class ClusteringServer(MixingServer):
         self.clusters = [
             part for cluster in self.clusters for part in self._parts(cluster, changes[cluster])
         ]
-        shares, rows = (
-            torch.tensor(self.shares(updates), dtype=torch.float64),
-            torch.zeros(len(updates), len(updates)).double(),
-        )
+        shares = torch.tensor(self.shares(updates), dtype=torch.float64)
+        rows = torch.zeros(len(updates), len(updates)).double()
         for cluster in self.clusters:
             rows[np.ix_(cluster, cluster)] = shares[cluster]
         return rows

@@ -48,11 +48,9 @@ from feddep.training.rounds import run_rounds
 from feddep.training.task import RunResult, Task
 from feddep.utils.errors import ConfigError
 
-VALIDATION, TEST, ALL = (
-    "validation representations",
-    "test representations",
-    "representations of all nodes",
-)
+VALIDATION = "validation representations"
+TEST = "test representations"
+ALL = "representations of all nodes"
 TRAINING = ("representations", "gradients")
 PRETRAINING = ("encodings", "gradients of encodings")
 

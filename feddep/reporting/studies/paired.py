@@ -128,10 +128,8 @@ def _references(spelled: Sequence[str]) -> dict[str, str]:
         changes = changes_of(name)
         return tuple(changes.get(key) for key in options)
 
-    alike, entries = (
-        {values(name): name for name in baselines},
-        {variants.base(name) for name in rest},
-    )
+    alike = {values(name): name for name in baselines}
+    entries = {variants.base(name) for name in rest}
     of_all = all(
         options.keys() <= _varied([name for name in rest if variants.base(name) == entry]).keys()
         for entry in entries
@@ -165,10 +163,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """
     table = tables["table"]
     several, references = _several(table), list(dict.fromkeys(table["reference"]))
-    settings, short = (
-        distinguishing(table["setting"].dropna()),
-        distinguishing(table["dataset"].dropna()),
-    )
+    settings = distinguishing(table["setting"].dropna())
+    short = distinguishing(table["dataset"].dropna())
     chosen = _varied(references) if len(references) > 1 else {}
     names = {name: without(name, chosen) for name in [*table["method"], *references]}
     titles = {

@@ -44,10 +44,8 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
 def _beside_papers(study: Study, summary: pd.DataFrame) -> pd.DataFrame:
     match list(study.options.items()):
         case [(option, part)]:
-            numbers, values = (
-                published.sweep(option, part),
-                [md.value(row[option]) for row in records(summary)],
-            )
+            numbers = published.sweep(option, part)
+            values = [md.value(row[option]) for row in records(summary)]
         case []:
             numbers = published.of_methods(set(summary["method"])).assign(value=None)
             values = [""] * len(summary)
@@ -86,10 +84,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     table = tables["table"]
     across = max(study.options, key=lambda column: study.runs[column].nunique(), default="clients")
     label = "number of clients M" if across == "clients" else across.replace("_", " ")
-    others, short = (
-        [option for option in study.options if option != across],
-        distinguishing(table["method"]),
-    )
+    others = [option for option in study.options if option != across]
+    short = distinguishing(table["method"])
     panels: dict[str, list[dict[str, Any]]] = {}
     for place in places(table):
         here = of_place(table, *place)

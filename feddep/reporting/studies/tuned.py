@@ -176,10 +176,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     gains = (
         table[table["method"] != reference].groupby("method", sort=False)["mean_difference"].mean()
     )
-    names, short = (
-        list(gains.sort_values(ascending=False, kind="stable").index),
-        distinguishing(table["dataset"]),
-    )
+    names = list(gains.sort_values(ascending=False, kind="stable").index)
+    short = distinguishing(table["dataset"])
     drawn: dict[str, dict[str, Any]] = {}
     for row in records(table):
         panel = drawn.setdefault(

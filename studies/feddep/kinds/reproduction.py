@@ -39,7 +39,7 @@ validation nodes.
 - Splits and partitions of the papers are not published: theirs are others than ours.
 - *–*: the configuration asks for no such run. What a paper prints in two tables counts in both.
 - VESPER's Table 3 cannot be told. Finance is not public, and its numbers are areas under the ROC
-  curve. ogbn-products and Reddit are too large for this machine (config/vesper_public.yaml makes
+  curve. ogbn-products and Reddit are too large for two cores (config/vesper_public.yaml makes
   the runs on one with a network). Nor could its columns be matched: for a privacy budget the paper
   gives neither the noise that it used nor which of the degree bounds that it tried, and the account
   that both follow from does not hold (docs/results/vesper.md), so the same ε need not be the same

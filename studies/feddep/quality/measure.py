@@ -105,10 +105,8 @@ def train_dgen(
     same draws.
     """
     dgen, name = mending.new_dgen(task, parameters, number), f"client{number}"
-    classifier, search = (
-        mending.new_classifier(task, parameters, name),
-        mending.nearest_of_others(shared, number),
-    )
+    classifier = mending.new_classifier(task, parameters, name)
+    search = mending.nearest_of_others(shared, number)
     generator = Generator(dgen, parameters, task.seed, name, task.device)
     generator.train(classifier, impaired, task.subgraphs()[number][1], targets, search)
     return dgen.eval()
@@ -161,10 +159,8 @@ def least_loss(
         least_with(prototype, torch.cat([own, *candidates]), candidates, intra, cross)
         for prototype in own
     ]
-    points, losses = (
-        torch.stack([point for point, _ in found]),
-        torch.stack([loss for _, loss in found]),
-    )
+    points = torch.stack([point for point, _ in found])
+    losses = torch.stack([loss for _, loss in found])
     v, u = torch.from_numpy(impaired.pairs).to(targets.device).unbind(dim=1)
     of_pair = losses[of_node[u]]
     least = losses.new_full((len(impaired.kept),), torch.inf).scatter_reduce(0, v, of_pair, "amin")

@@ -127,10 +127,8 @@ def _predicted(here: pd.DataFrame) -> Bars:
     bars: Bars = [("test nodes", _of_first_method(here[here["what"] == "true"])[0])]
     predicted = here[here["what"] == "predicted"]
     for method in sort_methods(predicted["method"]):
-        models, title = (
-            _of_first_method(predicted[predicted["method"] == method]),
-            method_title(method),
-        )
+        models = _of_first_method(predicted[predicted["method"] == method])
+        title = method_title(method)
         names = (
             [title]
             if len(models) == 1

@@ -146,11 +146,9 @@ def figure(counts: pd.DataFrame) -> Figure:
     where next to nothing is predicted.
     """
     ordered = in_paper_order(counts)
-    of, columns, several = (
-        places(ordered),
-        client_numbers(ordered),
-        ordered["setting"].nunique() > 1,
-    )
+    of = places(ordered)
+    columns = client_numbers(ordered)
+    several = ordered["setting"].nunique() > 1
     names = distinguishing(sort_methods(ordered["method"]))
     looks = drawing.looks({name: name for name in names})
     with drawing.style():

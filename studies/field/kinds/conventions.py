@@ -124,10 +124,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     partitions like theirs, and ours, a colour a choice, hollow before, full after.
     """
     table, literature = tables["table"], _literature()
-    datasets, names = (
-        sort_datasets(table["dataset"].map(variants.base)),
-        sort_methods(table["method"].map(variants.base)),
-    )
+    datasets = sort_datasets(table["dataset"].map(variants.base))
+    names = sort_methods(table["method"].map(variants.base))
     told = choices(table, study.options)
     looks, drawn = drawing.looks(dict.fromkeys(told)), 0
     with drawing.style():

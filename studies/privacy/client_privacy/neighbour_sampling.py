@@ -40,10 +40,8 @@ def one_sided_losses(degree: int, fanout: int) -> tuple[Guarantee, Guarantee]:
     if degree != fanout:
         return Guarantee(-exact.log_rest, 0.0), exact
     # ln of the common outputs.
-    absent, present = (
-        math.lgamma(fanout + 1) - fanout * math.log(fanout),
-        -math.log(fanout + 1),
-    )
+    absent = math.lgamma(fanout + 1) - fanout * math.log(fanout)
+    present = -math.log(fanout + 1)
     return Guarantee(max(absent - present, 0.0), absent), Guarantee(
         max(present - absent, 0.0), present
     )

@@ -87,10 +87,8 @@ def _beside(specification: Mapping[str, Any], paper: Mapping[str, Any] | None) -
     what Figure 5 has.
     """
     setting, method = specification["setting"], specification["method"]
-    fanout, samplings = (
-        setting["fanout"],
-        setting["layers"] * setting["rounds"] * setting["local_epochs"],
-    )
+    fanout = setting["fanout"]
+    samplings = setting["layers"] * setting["rounds"] * setting["local_epochs"]
     rate, noise = method.get("bernoulli_rate", 1.0), method.get("sigma", math.nan)
     known = {"fanout_d": fanout, "bernoulli_r": rate, "samplings": samplings, "noise_sigma": noise}
     if paper is None:

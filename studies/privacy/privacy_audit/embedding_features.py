@@ -59,12 +59,10 @@ class EmbeddingFeatures:
     """
 
     def __init__(self, graph: Graph, pairs: Pairs, extract: Extract, weights_known: bool) -> None:
-        self._graph, self._pairs, self._extract, self._weights_known = (
-            graph,
-            pairs,
-            extract,
-            weights_known,
-        )
+        self._graph = graph
+        self._pairs = pairs
+        self._extract = extract
+        self._weights_known = weights_known
         self._layer: Convolution | None = None
         self._sum = np.zeros((graph.num_nodes, 0))
         self._times = np.zeros(graph.num_nodes)

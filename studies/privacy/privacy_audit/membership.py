@@ -225,10 +225,8 @@ def channels_of(
     if name in ("fedgnn", "fedgraph"):
         # Embeddings that enter the second and later convolutions; what enters the first is a map of
         # features.
-        levels, endpoints = (
-            range(1, task.setting.layers),
-            [edges.endpoints for edges in cross_edges(task)],
-        )
+        levels = range(1, task.setting.layers)
+        endpoints = [edges.endpoints for edges in cross_edges(task)]
         add_embeddings(
             "embeddings of border nodes",
             lambda i: sent_embeddings([*map(upward, levels)], lambda: endpoints[i]),

@@ -54,10 +54,8 @@ def matched_pairs(graph: Graph, rng: np.random.Generator) -> Pairs:
 
 def _permute_within(classes: np.ndarray, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """The nodes in a random order within each class."""
-    by_class, drawn = (
-        np.argsort(classes, kind="stable"),
-        np.lexsort((rng.random(len(nodes)), classes)),
-    )
+    by_class = np.argsort(classes, kind="stable")
+    drawn = np.lexsort((rng.random(len(nodes)), classes))
     permuted = np.empty_like(nodes)
     permuted[by_class] = nodes[drawn]
     return permuted

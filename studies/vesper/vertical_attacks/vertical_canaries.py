@@ -204,10 +204,8 @@ class SimulatedPairs:
             [features[:, column].nonzero()[0][0] for column in range(-1 - kinds.max(), 0)]
         )
         self._features = feature_rows(features, samples, task.device)  # of a node of each kind
-        nothing, labels = (
-            sp.csr_matrix((len(kinds), 1), dtype=np.float32),
-            np.zeros(len(kinds), dtype=np.int64),
-        )
+        nothing = sp.csr_matrix((len(kinds), 1), dtype=np.float32)
+        labels = np.zeros(len(kinds), dtype=np.int64)
         self._ends = np.arange(2 * count)
         self._worlds = []
         for edges in (others, np.vstack([others, pairs])):

@@ -108,15 +108,11 @@ def test_plain_evidence_is_a_fixed_weight_of_the_answer_and_a_uniform_rest():
 @given(st.integers(2, 4), st.lists(st.integers(0, 4), min_size=1, max_size=4), st.integers(0, 1000))
 def test_pooled_answers_are_a_geometric_mean_of_their_likelihoods(classes, missing, seed):
     rng = np.random.default_rng(seed)
-    told, likelihood = (
-        rng.integers(classes, size=sum(missing)),
-        rng.dirichlet(np.ones(classes), classes),
-    )
-    links, expected, start = (
-        np.zeros((len(missing), len(told)), dtype=np.float32),
-        np.ones((len(missing), classes)),
-        0,
-    )
+    told = rng.integers(classes, size=sum(missing))
+    likelihood = rng.dirichlet(np.ones(classes), classes)
+    links = np.zeros((len(missing), len(told)), dtype=np.float32)
+    expected = np.ones((len(missing), classes))
+    start = 0
     for v, count in enumerate(missing):
         links[v, start : start + count] = 1
         for y in range(classes):
@@ -172,10 +168,8 @@ def test_propagation_ends_where_a_linear_system_is_solved(task, alpha):
     parameters = PropagationParameters(alpha=alpha, iterations=1000)
     for (graph, split), own in zip(task.subgraphs(), cross_edges(task), strict=True):
         n, a = graph.num_nodes, graph.adjacency.toarray()
-        start, told = (
-            rng.dirichlet(np.ones(3), n),
-            own.links @ rng.dirichlet(np.ones(3), len(own.outside)),
-        )
+        start = rng.dirichlet(np.ones(3), n)
+        told = own.links @ rng.dirichlet(np.ones(3), len(own.outside))
         degrees = a.sum(axis=1) + own.links.toarray().sum(axis=1)
         found = propagation.propagated(
             graph.adjacency, told, degrees, start, split.train, parameters
@@ -193,10 +187,8 @@ def test_an_owner_knows_the_labels_that_it_trains_on_and_predicts_all_others():
     for graph, split in task.subgraphs():
         logits = np.random.default_rng(0).standard_normal((graph.num_nodes, graph.num_classes))
         before = logits.copy()
-        found, others = (
-            asking.known_classes((graph, split), logits, True),
-            np.concatenate([split.val, split.test]),
-        )
+        found = asking.known_classes((graph, split), logits, True)
+        others = np.concatenate([split.val, split.test])
         assert np.array_equal(found[split.train], graph.labels[split.train])
         assert np.array_equal(found[others], logits[others].argmax(axis=1))
         assert np.array_equal(
@@ -337,10 +329,8 @@ def test_answers_hold_the_private_labels_and_not_the_true_ones(label_epsilon: fl
 
 
 def test_bayes_on_labels_that_no_noise_changes_is_that_of_the_other_method():
-    ours, theirs = (
-        train("answers_private_labels", label_epsilon=1000.0, labels=True),
-        train("answers_bayes", labels=True),
-    )
+    ours = train("answers_private_labels", label_epsilon=1000.0, labels=True)
+    theirs = train("answers_bayes", labels=True)
     assert same_runs(ours, theirs)
 
 

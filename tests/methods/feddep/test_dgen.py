@@ -16,10 +16,8 @@ def new_dgen(dropout: float = 0.0) -> DGen:
 
 
 def generate(dgen: DGen, graph: Graph = GRAPH, rate: float = 1.0, seed: int = 0) -> Generated:
-    x, mean = (
-        SparseMatrix.from_scipy(graph.features),
-        SparseMatrix.from_scipy(mean_adjacency(graph)),
-    )
+    x = SparseMatrix.from_scipy(graph.features)
+    mean = SparseMatrix.from_scipy(mean_adjacency(graph))
     return dgen(x, mean, rate, torch.Generator().manual_seed(seed))
 
 

@@ -100,10 +100,8 @@ def test_without_prototypes_every_step_asks_every_other_client(monkeypatch):
             (i, "up", "gradients"): (2 * steps, steps * of_others),
         }
     assert counted(communication, "prototypes", "generated", "gradients") == expected
-    first, last = (
-        events.index("training begins"),
-        len(events) - events[::-1].index("training ends") - 1,
-    )
+    first = events.index("training begins")
+    last = len(events) - events[::-1].index("training ends") - 1
     asked = {"generated", "gradients"}
     assert asked <= set(events[first:last])
     assert not asked & {*events[:first], *events[last + 1 :]}

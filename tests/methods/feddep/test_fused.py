@@ -155,10 +155,8 @@ def test_an_encoder_fused_with_zero_embeddings_is_the_encoder(name: str):
     dropout included.
     """
     graph = random_graph(10, 30)
-    plain, fused = (
-        new_encoder(name, *sizes(graph, 2, 0.5)),
-        new_model(graph, "authors", dropout=0.5, encoder=name),
-    )
+    plain = new_encoder(name, *sizes(graph, 2, 0.5))
+    fused = new_model(graph, "authors", dropout=0.5, encoder=name)
     plain.reset_parameters(torch.Generator().manual_seed(1))
     trees = sample_trees(graph, np.arange(10), (3, 3), np.random.default_rng(0))
     features = FeatureTable(graph.features, "cpu", graph.degrees)

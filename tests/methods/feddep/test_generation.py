@@ -116,10 +116,8 @@ def test_blocks_change_no_bit_of_distances_and_their_gradients(case, numbers, el
         nearest(generated.embeddings, each) for each in (targets, *prototypes)
     ]
     found.append(torch.rand(size, WIDTH, generator=rng))
-    factors, weights = (
-        torch.rand(len(found), size, generator=rng),
-        torch.rand(size, WIDTH, generator=rng),
-    )
+    factors = torch.rand(len(found), size, generator=rng)
+    weights = torch.rand(size, WIDTH, generator=rng)
 
     def gradient(
         embeddings: torch.Tensor, squares: list[torch.Tensor]
@@ -140,10 +138,8 @@ def test_blocks_change_no_bit_of_distances_and_their_gradients(case, numbers, el
 
 def test_the_nearest_is_found_whatever_the_block_size(monkeypatch):
     generator = torch.Generator().manual_seed(0)
-    points, candidates = (
-        torch.randn(35, 3, generator=generator),
-        torch.randn(11, 3, generator=generator),
-    )
+    points = torch.randn(35, 3, generator=generator)
+    candidates = torch.randn(11, 3, generator=generator)
     expected = candidates[torch.cdist(points, candidates).argmin(dim=1)]
     assert torch.equal(nearest(points, candidates)[:], expected)
     monkeypatch.setattr("feddep.methods.feddep.generation._BLOCK", 20)
@@ -167,10 +163,8 @@ def train(how: GeneratorParameters, graph: Graph = GRAPH, bias: float | None = N
     impaired = impair(graph, SPLIT, 0.5, "all", np.random.default_rng(0))
     targets = torch.nn.functional.one_hot(torch.from_numpy(GRAPH.labels), 4).float() * 1.6 - 0.8
     others = nearest_in([torch.rand(3, 4, generator=torch.Generator().manual_seed(1))])
-    dgen, classifier = (
-        drawn(DGen(32, 4, 5, 16, 0.0)),
-        drawn(fused_classifier("paper", 32, 4, 8, 4, 2, 0.0)),
-    )
+    dgen = drawn(DGen(32, 4, 5, 16, 0.0))
+    classifier = drawn(fused_classifier("paper", 32, 4, 8, 4, 2, 0.0))
     if bias is not None:
         torch.nn.init.constant_(dgen.count.bias, bias)
     before = [parameter.clone() for parameter in dgen.parameters()]

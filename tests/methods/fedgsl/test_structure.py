@@ -32,10 +32,8 @@ def weights_by_hand(metric, own, others):
 @given(st.integers(1, 4), st.integers(0, 3), st.integers(0, 2**16))
 def test_edge_weights_are_the_formula(nodes, candidates, seed):
     rng = np.random.default_rng(seed)
-    metric, own = (
-        rng.normal(size=WIDTH),
-        rng.normal(size=(nodes, WIDTH)) * rng.integers(0, 2, (nodes, 1)),
-    )
+    metric = rng.normal(size=WIDTH)
+    own = rng.normal(size=(nodes, WIDTH)) * rng.integers(0, 2, (nodes, 1))
     others = rng.normal(size=(nodes, candidates, WIDTH))
     ours = edge_weights(torch.from_numpy(metric), torch.from_numpy(own), torch.from_numpy(others))
     expected = [weights_by_hand(metric, h, z) for h, z in zip(own, others, strict=True)]
@@ -45,11 +43,9 @@ def test_edge_weights_are_the_formula(nodes, candidates, seed):
 @given(st.integers(1, 9), st.integers(0, 7), st.integers(1, 5), st.integers(0, 2**16))
 def test_nearest_are_the_most_similar(nodes, candidates, count, seed):
     rng = np.random.default_rng(seed)
-    metric, own, others = (
-        rng.normal(size=3),
-        rng.normal(size=(nodes, 3)),
-        rng.normal(size=(candidates, 3)),
-    )
+    metric = rng.normal(size=3)
+    own = rng.normal(size=(nodes, 3))
+    others = rng.normal(size=(candidates, 3))
     found = nearest(*(torch.from_numpy(array) for array in (metric, own, others)), count)
     assert found.shape == (nodes, min(count, candidates))
     for row, h in zip(found, own, strict=True):

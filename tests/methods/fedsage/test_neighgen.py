@@ -17,10 +17,8 @@ def new_neighgen(dropout: float = 0.0, seed: int = 0) -> NeighGen:
 
 def generate(neighgen: NeighGen, seed: int = 0) -> Generated:
     draws = torch.Generator().manual_seed(seed)
-    x, mean = (
-        SparseMatrix.from_scipy(GRAPH.features),
-        SparseMatrix.from_scipy(mean_adjacency(GRAPH)),
-    )
+    x = SparseMatrix.from_scipy(GRAPH.features)
+    mean = SparseMatrix.from_scipy(mean_adjacency(GRAPH))
     return neighgen.generator(neighgen.encode(x, mean, draws), draws)
 
 
@@ -38,10 +36,8 @@ def test_it_is_the_paper_s_composition():
     with torch.no_grad():
         neighgen.generator.number.weight *= 30  # so that numbers differ
     ours = generate(neighgen, seed=7)
-    x, mean = (
-        torch.from_numpy(GRAPH.features.toarray()),
-        torch.from_numpy(mean_adjacency(GRAPH).toarray()),
-    )
+    x = torch.from_numpy(GRAPH.features.toarray())
+    mean = torch.from_numpy(mean_adjacency(GRAPH).toarray())
     z = x
     for convolution in neighgen.encoder.convolutions:
         z = (torch.cat([z, mean @ z], dim=1) @ convolution.weight + convolution.bias).relu()

@@ -29,10 +29,8 @@ def unmended(task: Task) -> RunResult:
 
 @pytest.mark.parametrize("encoder", ["local", "federated"])
 def test_a_node_gets_the_mean_of_what_other_clients_computed_for_its_neighbours(encoder):
-    task, parameters = (
-        task_of("feddep_oracle"),
-        parameters_of("feddep_oracle", **SMALL, encoder=encoder),
-    )
+    task = task_of("feddep_oracle")
+    parameters = parameters_of("feddep_oracle", **SMALL, encoder=encoder)
     assert task.partition is not None
     embeddings = pretraining.embed(task, parameters, {}).of_clients("embeddings")
     owned = [task.partition.nodes(i).tolist() for i in range(CLIENTS)]

@@ -127,11 +127,9 @@ def test_a_clients_prototypes_and_their_pull_are_their_formulas():
     given = task()
     client = client_of(given, 0, PrototypeClient, with_prototypes(given.new_model()), weight=0.6)
     client.update()
-    hidden, labels, train = (
-        embeddings(client.model, client.evaluator),
-        client.evaluator.labels,
-        client.split.train,
-    )
+    hidden = embeddings(client.model, client.evaluator)
+    labels = client.evaluator.labels
+    train = client.split.train
     for label in range(3):
         of_class = [hidden[node] for node in train if labels[node] == label]
         torch.testing.assert_close(
@@ -149,10 +147,8 @@ def test_a_clients_prototypes_and_their_pull_are_their_formulas():
 
 def test_a_class_is_averaged_over_the_clients_that_have_it():
     rng = np.random.default_rng(0)
-    prototypes, known = (
-        rng.normal(size=(3, 4, 5)),
-        np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 0]]),
-    )
+    prototypes = rng.normal(size=(3, 4, 5))
+    known = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 1, 0]])
     prototypes *= known[..., None]
     server = PrototypeServer({"prototypes": torch.zeros(4, 5), "known": torch.zeros(4)})
     sent = [

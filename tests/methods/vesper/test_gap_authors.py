@@ -70,10 +70,8 @@ def test_it_is_what_the_authors_compute():
         {"encoder", "extractor", "decoder"},
     ]
     graph, labels = task.graph, torch.from_numpy(task.graph.labels)
-    features, adjacency = (
-        torch.from_numpy(graph.features.toarray()),
-        torch.from_numpy(graph.adjacency.toarray()).float(),
-    )
+    features = torch.from_numpy(graph.features.toarray())
+    adjacency = torch.from_numpy(graph.adjacency.toarray()).float()
     start = first[0]["encoder"].maps
     encoder = nn.Sequential(linear(start[0]), nn.BatchNorm1d(WIDTH), nn.SELU(), linear(start[1]))
     fit(Plain([encoder], first[0]["decoder"].head), [features], labels, task.split.train)

@@ -97,10 +97,8 @@ def by_hand(
             truncated = d[v] < design.min_degree  # Algorithm 2, lines 5 and 6
             if truncated:
                 low = extractor.low[layer - 1]
-                W_tr, b_tr = (
-                    low.weight.detach().double().numpy(),
-                    low.bias.detach().double().numpy(),
-                )
+                W_tr = low.weight.detach().double().numpy()
+                b_tr = low.bias.detach().double().numpy()
             match design.order:
                 case "weights_first":  # lines 7 and 8
                     row = np.maximum((W_tr @ h[v] + b_tr if truncated else W @ a) + z, 0)
@@ -120,11 +118,9 @@ def by_hand(
 @given(graph=graphs(), layers=st.integers(1, 3), theta=st.sampled_from([0.0, 0.7]))
 def test_a_layer_is_the_definition(design, graph, layers, theta):
     design = dataclasses.replace(design, theta=theta)
-    extractor, encodings, blocks = (
-        new_extractor(design, layers),
-        encodings_of(graph),
-        whole(graph, layers),
-    )
+    extractor = new_extractor(design, layers)
+    encodings = encodings_of(graph)
+    blocks = whole(graph, layers)
     n = graph.num_nodes
     draws = 1 if design.order == "noise_last" else layers
     source = torch.Generator().manual_seed(6)
@@ -182,10 +178,8 @@ def test_detached_gradients_reach_only_the_weights_behind_the_noise():
     graph = random_graph(20, 40)
     blocks = whole(graph, 2)
     for order, reaches in (("noise_first", False), ("weights_first", True)):
-        extractor, encodings = (
-            new_extractor(Design("gin", order, theta=0.3), 2),
-            encodings_of(graph).requires_grad_(),
-        )
+        extractor = new_extractor(Design("gin", order, theta=0.3), 2)
+        encodings = encodings_of(graph).requires_grad_()
         first, last = extractor(encodings, blocks, blocks.degrees, torch.Generator())
         gradients = torch.autograd.grad(
             last.sum(), [encodings, *extractor.raw], retain_graph=True, allow_unused=True

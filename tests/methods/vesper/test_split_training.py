@@ -172,10 +172,8 @@ def test_split_training_is_the_training_of_one_model_in_one_place(design):
     task = task_of("vertical_gin", optimizer="sgd", learning_rate=0.5, dropout=0.0)
     protocol = Protocol(MessagePassingParameters(), design)
     training = SplitTraining(task, protocol, new_encoder(task, protocol.parameters))
-    alone, twin = (
-        copy.deepcopy(training.model),
-        SplitTraining(task, protocol, new_encoder(task, protocol.parameters)),
-    )
+    alone = copy.deepcopy(training.model)
+    twin = SplitTraining(task, protocol, new_encoder(task, protocol.parameters))
     optimizer = torch.optim.SGD(alone.parameters(), lr=0.5)
     x, labels = torch.from_numpy(task.graph.features.toarray()), torch.from_numpy(task.graph.labels)
     losses = []
