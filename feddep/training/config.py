@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from feddep.nn.encoder_names import ADDED, ENCODERS, is_encoder
 from feddep.utils.errors import ConfigError
-from feddep.utils.parameters import InKey, Parameters, Positive, StepSize, Weight, Width
+from feddep.utils.parameters import InKey, Natural, Parameters, Positive, StepSize, Weight, Width
 from feddep.utils.spaces import By, Space, integers, linear, log
 
 Evaluation = Literal["global", "local_before", "local_after", "owners"]
@@ -65,7 +65,7 @@ class TrainingConfig(Parameters):
     """how these are drawn, without replacement: with equal probability, or by their `nodes`"""
     lost_updates: Annotated[float, InKey(default=False), Field(ge=0, lt=1)] = 0.0
     """probability that a client trains and then sends nothing"""
-    new_clients: Annotated[int, InKey(default=False), Field(ge=0)] = 0
+    new_clients: Annotated[Natural, InKey(default=False)] = 0
     """clients, drawn by the seed, that receive the weights and train but send nothing; they alone
     are tested, and the others choose the round"""
     client_weights: Literal["nodes", "equal"] = "nodes"
