@@ -103,7 +103,7 @@ def test_every_file_of_the_package_is_in_the_wheel(installed: Path):
         files = [
             path
             for path in (REPOSITORY / name).rglob("*")
-            if path.is_file() and "__pycache__" not in path.parts
+            if path.is_file() and "__pycache__" not in path.parts and path.name[0] != "."
         ]
         assert len(files) > 3
         for path in files:

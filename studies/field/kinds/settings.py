@@ -83,7 +83,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         }
     reference = method_title(table["reference"].iloc[0])
     return figures.forests(
-        f"{statistics.counted(table)}\n{study.title}",
+        f"{statistics.finding(table, study.margin)}\n{study.title}",
         drawn,
         f"test accuracy less that of {reference}, mean and 95 % interval",
         margin=study.margin["accuracy"],
