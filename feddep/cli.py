@@ -67,6 +67,26 @@ def _parser(called: str | None) -> argparse.ArgumentParser:
 # --- run and compare ---
 
 
+def _add_parameter(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a parameter of methods that have it; repeatable",
+    )
+
+
+def _add_output(parser: argparse.ArgumentParser, folder: str) -> None:
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path(folder),
+        metavar="DIR",
+        help=f"folder to write to (default: {folder})",
+    )
+
+
 def _add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--graph",
@@ -91,8 +111,8 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         "--partition",
         metavar="METHOD",
         help="how nodes are divided: louvain, random, dirichlet, shards, metis, overlap, or a "
-        "plugin's; "
-        "given: as the data say (default: given for a dataset of several graphs, else louvain)",
+        "plugin's; given: as the data say (default: given for a dataset of several graphs, else "
+        "louvain)",
     )
     parser.add_argument(
         "--split",
@@ -118,13 +138,7 @@ def _add_training(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="an option of the training, such as rounds=20; repeatable",
     )
-    parser.add_argument(
-        "--parameter",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a parameter of methods that have it; repeatable",
-    )
+    _add_parameter(parser)
     parser.add_argument(
         "--plugin",
         action="append",
@@ -170,13 +184,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         help="the protocol's setting, as papers share it, for all methods; without it, a method "
         "has what a recorded search (results/) chose on other graphs",
     )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("comparison"),
-        metavar="DIR",
-        help="folder to write (default: comparison)",
-    )
+    _add_output(parser, "comparison")
 
 
 def _run(given: argparse.Namespace) -> None:
@@ -314,20 +322,8 @@ def _add_rank(parser: argparse.ArgumentParser) -> None:
         help="datasets of the study, or all; the same command goes on where it stopped "
         "(default: cora)",
     )
-    parser.add_argument(
-        "--parameter",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="a parameter of the method; repeatable",
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("ranked"),
-        metavar="DIR",
-        help="folder to write to, one of the method's name (default: ranked)",
-    )
+    _add_parameter(parser)
+    _add_output(parser, "ranked")
     _add_recorded(parser)
 
 
@@ -380,9 +376,7 @@ def _add_judge(parser: argparse.ArgumentParser) -> None:
         "--seeds",
         help="fresh:PHRASE: of divisions that no table has; recorded methods are trained on them",
     )
-    parser.add_argument(
-        "--output", type=Path, default=Path("judged"), metavar="DIR", help="(default: judged)"
-    )
+    _add_output(parser, "judged")
     _add_recorded(parser)
 
 
