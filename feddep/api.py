@@ -545,17 +545,7 @@ def compare(
             found = tuning.search(names, source, output.parent, tuned, **asked)
             write_csv(output, found)
             return found
-    division = drawn or ("given" if public_graphs.clients_of(source) else "louvain")
-    if clients is None and division != "given":
-        clients = preset["clients"]
-    if not isinstance(division, Partition | list):
-        division = _checked(models.PartitionOptions, {"method": division}, "partition")
-    shares: Any
-    if isinstance(split, Split):
-        shares = split.checked(graph)
-    else:
-        options = {**preset["split"], **({"method": split} if split else {})}
-        shares = _checked(models.SplitOptions, options, "split")
+    division, clients, shares = _division(graph, source, clients, drawn, split, preset)
     common = {**preset["setting"], **asked["setting"]}
     partitioned = (
         common.get("evaluation") == "owners"
@@ -601,6 +591,30 @@ def _check_known(given: Iterable[str], names: Sequence[str]) -> None:
                 f"parameters.{parameter} is no parameter of {', '.join(names)}; "
                 f"{nearest(parameter, known)}"
             )
+
+
+def _division(
+    graph: Graph,
+    source: str,
+    clients: int | None,
+    drawn: Any,
+    split: str | Split | None,
+    preset: Mapping[str, Any],
+) -> tuple[
+    models.PartitionOptions | Partition | list[Partition], int | None, models.SplitOptions | Split
+]:
+    """The partition of a comparison's seeds, its number of clients and its split, where one is not
+    asked for that of the dataset or the protocol.
+    """
+    division = drawn or ("given" if public_graphs.clients_of(source) else "louvain")
+    if clients is None and division != "given":
+        clients = preset["clients"]
+    if not isinstance(division, Partition | list):
+        division = _checked(models.PartitionOptions, {"method": division}, "partition")
+    if isinstance(split, Split):
+        return division, clients, split.checked(graph)
+    options = {**preset["split"], **({"method": split} if split else {})}
+    return division, clients, _checked(models.SplitOptions, options, "split")
 
 
 def _read_graph(source: str) -> Graph:
