@@ -25,7 +25,7 @@ _HEADINGS = {
         "mean": "accuracy",
         "last_mean": "last round",
         "mean_difference": "difference",
-        "won": "won",
+        "macro_f1": "macro-F1",
         "verdict_strict": "strict",
         "detectable": "seen with 80 %",
         "p_no_gain": "p, no gain",

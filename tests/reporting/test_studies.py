@@ -467,6 +467,7 @@ def test_tuned_methods_have_a_mean_where_all_their_runs_were_measured() -> None:
     ]
     table = tuned.tables(tuned_study(*TRIALS[:2], *runs))["table"]
     assert table["worst_client"].tolist() == pytest.approx([0.3])
+    assert table["client_spread"].tolist() == pytest.approx([(0.25 + 0.25 + 0.15) / 3])
     assert table["macro_f1"].isna().all()
 
 

@@ -25,13 +25,15 @@ Each method has the hyperparameters that did best on the validation nodes of a s
 that is in no table, among equally many trials for each method on a dataset; the last table names
 them. Test accuracy at the round that is best on validation nodes, mean ± sample standard deviation
 over seeds that the search has not seen; a method on the whole graph stands beside every M.
+*Worst client* and *client spread*: the least accuracy of a client, and their standard deviation.
 {statistics.HOW_JUDGED}In the figure, numbers stand for what is far below.
 """
 _POINT = ["setting", "method"]
+_OF_CLIENTS = ["worst_client", "client_spread", "macro_f1"]
 _COLUMNS = [
     *("dataset", "clients", "method", "reference", "mean", "std", "unfinished_runs"),
     *("seeds", "mean_difference", "std_difference", "low", "high", "p"),
-    *(*statistics.JUDGED, *FLAWS, "worst_client", "macro_f1", "bytes", "seconds"),
+    *(*statistics.JUDGED, *FLAWS, *_OF_CLIENTS, "bytes", "seconds"),
 ]
 
 
@@ -42,11 +44,12 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     Returns:
         In ``table``: mean and std of test accuracy; unfinished_runs, their share; the differences
         from the reference, see :func:`feddep.reporting.statistics.compare`; unfinished and stalled,
-        of the reference the shares of its runs; means of the accuracy of the worst client, of macro
-        F1 where all runs have it, of the bytes that crossed the boundary, and of the seconds of a
-        run with the steps before it. In ``choices``: trials, their number;
-        chosen_setting and chosen_method as they are spelled; validation, its mean over the search's
-        runs, and median_validation, that of all trials.
+        of the reference the shares of its runs; means of the accuracy of the worst client, of the
+        standard deviation over clients, of macro-F1 where all runs have it, of the bytes that
+        crossed the boundary, and of the seconds of a run with the steps before it.
+
+        In ``choices``: trials, their number; chosen_setting and chosen_method as they are spelled;
+        validation, its mean over the search's runs, and median_validation, that of all trials.
 
     Raises:
         DataError: if methods had unequal numbers of trials, no run is of another seed, or one is of
@@ -134,7 +137,7 @@ def compared(
     flaws = {f"{flaw}_runs": (flaw, "mean") for flaw in FLAWS}
     means = {
         name: (name, lambda values: values.mean(skipna=False))
-        for name in ("worst_client", "macro_f1", "bytes", "seconds")
+        for name in (*_OF_CLIENTS, "bytes", "seconds")
     }
     table = groups.agg(mean=("test", "mean"), std=("test", "std"), **flaws, **means).reset_index()
     tests = statistics.compare(tested, baseline.assign(setting=study.name), study.margin)
@@ -157,9 +160,8 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
         "median_validation",
     ]
     table = tables["table"]
-    accuracy = md.shown(
-        table, ["configuration", "clients", "method", "mean", *statistics.SHOWN], ["dataset"]
-    )
+    shown = ["configuration", "clients", "method", "mean", *statistics.SHOWN, *_OF_CLIENTS]
+    accuracy = md.shown(table, shown, ["dataset"])
     reference = method_title(table["reference"].iloc[0])
     return (
         f"Differences are from {reference}.\n\n{accuracy}\n## What was "
