@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from feddep.config import variants
 from feddep.experiment import plan
+from feddep.experiment.plan import Run
 from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
@@ -20,7 +21,8 @@ from feddep.reporting.load import Study
 from feddep.reporting.studies import tuned
 
 SHOWS = f"""\
-Each method with the hyperparameters that the studies below chose for it on each graph.
+Each method with the hyperparameters that the studies below chose for it on each graph; *out of the
+box* with those chosen on all other graphs.
 {statistics.HOW_POOLED}
 """
 FAMILIES = """\
@@ -33,22 +35,33 @@ A family without a difference that enters verdicts has no line.
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
-    """``table``: a row a method (:func:`feddep.reporting.statistics.on_graphs`); ``with_flawed``:
-    the same with differences most of whose runs stalled or were unfinished; ``families``: a row a
-    family of graphs (:func:`families`).
+    """``table``: a row a method (:func:`feddep.reporting.statistics.on_graphs`), tuned on each
+    graph and, where searched, out of the box; ``with_flawed``: the former with differences most of
+    whose runs stalled or were unfinished; ``families``: a row a family of graphs
+    (:func:`families`).
     """
-    final = {
-        run
-        for name in study.entry["studies"]
-        for run in plan.final_runs(study.config, name)[plan.HERE]
+    final: dict[str, set[Run]] = {}
+    for name in study.entry["studies"]:
+        for configuration, runs in plan.final_runs(study.config, name).items():
+            final.setdefault(configuration, set()).update(runs)
+    compared = {
+        configuration: tuned.compared(study, study.runs[[run in runs for run in study.plan]])
+        for configuration, runs in final.items()
+        if configuration != plan.AGAIN
     }
-    differences = tuned.compared(study, study.runs[[run in final for run in study.plan]])
+    differences = compared[plan.HERE]
     every = differences.assign(**dict.fromkeys(statistics.FLAWS, 0.0))
-    pooled = {
-        name: statistics.on_graphs(of, study.margin).assign(reference=of["reference"].iloc[0])
-        for name, of in (("table", differences), ("with_flawed", every))
-    }
+    table = pd.concat(
+        _over_graphs(study, of).assign(configuration=configuration)
+        for configuration, of in compared.items()
+    )
+    pooled = {"table": table, "with_flawed": _over_graphs(study, every)}
     return {**pooled, "families": families(differences, study.margin)}
+
+
+def _over_graphs(study: Study, differences: pd.DataFrame) -> pd.DataFrame:
+    over = statistics.on_graphs(differences, study.margin)
+    return over.assign(reference=differences["reference"].iloc[0])
 
 
 def families(differences: pd.DataFrame, margin: Mapping[str, Any]) -> pd.DataFrame:
@@ -85,13 +98,15 @@ def families(differences: pd.DataFrame, margin: Mapping[str, Any]) -> pd.DataFra
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
     """The tables."""
-    sound, every = (
-        md.shown(tables[name], statistics.POOLED, []) for name in ("table", "with_flawed")
-    )
+    table, columns = tables["table"], statistics.POOLED
+    if table["configuration"].nunique() > 1:
+        columns = ["configuration", *columns]
+    sound = md.shown(table, columns, [])
+    every = md.shown(tables["with_flawed"], statistics.POOLED, [])
     by_family = md.shown(
         tables["families"], ["family", "graphs", "mean_difference", "verdicts"], []
     )
-    reference = method_title(tables["table"]["reference"].iloc[0])
+    reference = method_title(table["reference"].iloc[0])
     return (
         f"Differences are from {reference}, of {', '.join(study.entry['studies'])}.\n\n{sound}\n"
         f"{FAMILIES}\n{by_family}\n"
@@ -101,15 +116,16 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A row a method, the largest gain first; filled where there is a verdict."""
+    """A row a method tuned on each graph, the largest gain first; filled where it has a verdict."""
     table = tables["table"]
+    table = table[table["configuration"] == plan.HERE]
     rows: dict[str, Any] = {
         f"{method_title(row['method'])} ({row['graphs']})": {
             "": {**row, "mean": row["mean_difference"]}
         }
         for row in records(table)
     }
-    reference = method_title(tables["table"]["reference"].iloc[0])
+    reference = method_title(table["reference"].iloc[0])
     return figures.forests(
         f"{statistics.finding(table, study.margin)}\n{study.title}",
         {"": rows},
