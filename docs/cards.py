@@ -86,6 +86,23 @@ def by_group() -> dict[str, list[Card]]:
     }
 
 
+def by_needs(card: Card) -> dict[str, list[str]]:
+    """Names of a card's methods by their cells in the list of methods: what they assume, on what
+    batches they train, and whether clients may be absent.
+    """
+    found: dict[str, list[str]] = {}
+    for method in card.methods:
+        batches = {(True, False): "full", (False, True): "mini"}
+        absence = ("yes" if method.newcomers else "no new ones") if method.absence else "no"
+        cells = [
+            ", ".join(method.assumes) or "–",
+            batches.get((method.full_batch, method.mini_batch), "both"),
+            absence,
+        ]
+        found.setdefault("|".join(cells), []).append(method.name)
+    return found
+
+
 def completed(card: Card, text: str, read: Callable[[str], pd.DataFrame]) -> str:
     """A card's text with a picture of its messages before the equations, and its hyperparameters
     and gains at the end; ``read`` gives a table by its path in ``results/``, without the suffix.

@@ -17,7 +17,7 @@ from typing import Any
 import board
 import configuration
 import pandas as pd
-from cards import by_group, cards
+from cards import by_group, by_needs, cards
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from written import number, signed
 
@@ -216,6 +216,7 @@ def environment(tables: Tables) -> Environment:
         "board": lambda: board.html(tables.read),
         "plain_board": lambda: board.plain(tables.read),
         "cards_by_group": by_group(),
+        "by_needs": by_needs,
         "card_files": {card.title: card.file for card in cards()},
         "graphs": list(REGISTRY.values()),
         "readings": readings(),
