@@ -1,5 +1,5 @@
-"""The leaderboard's table in HTML, which reads and prints as it is; ``sortable.js`` sorts it, and
-chooses among its rows and columns.
+"""The leaderboard's table: in Markdown for the repository; in HTML, with more columns, for the
+site, where ``sortable.js`` sorts it and chooses among its rows and columns.
 """
 
 import hashlib
@@ -11,8 +11,7 @@ from typing import Any
 
 import pandas as pd
 from cards import cards
-from site_links import slug
-from written import number, signed
+from written import number, signed, slug
 
 from feddep.config import variants
 from feddep.judging import rows as submitted
@@ -57,8 +56,25 @@ SUBMISSIONS = Path(__file__).resolve().parent.parent / "submissions"
 Row = dict[str, Any]
 
 
+def plain(read: Callable[[str], pd.DataFrame], submissions: Path = SUBMISSIONS) -> str:
+    """The table in Markdown: gains over graphs alone; arguments are those of :func:`html`."""
+    lines = [["method", "encoder", "gain", "verdict", "graphs"], ["---"] * 5]
+    for encoder in STUDIES:
+        lines += [
+            [
+                f"[{row['title']}]({row['link']})",
+                encoder,
+                signed(row["gain"]) + (f" {_interval(row)}" if row["low"] is not None else ""),
+                row["verdict"] or "–",
+                number(row["graphs"], 0),
+            ]
+            for row in _rows(encoder, read, submissions)
+        ]
+    return "\n".join(f"|{'|'.join(cells)}|" for cells in lines)
+
+
 def html(read: Callable[[str], pd.DataFrame], submissions: Path = SUBMISSIONS) -> str:
-    """The table: a row an encoder and method, the largest gain of an encoder first.
+    """The table in HTML: a row an encoder and method, the largest gain of an encoder first.
 
     Columns of graphs say of what family, in the attribute ``data-columns``; cells with a number
     have it in ``data-order``, with all digits.
@@ -70,12 +86,7 @@ def html(read: Callable[[str], pd.DataFrame], submissions: Path = SUBMISSIONS) -
     Raises:
         LookupError: if a graph is in no family.
     """
-    tables = {
-        encoder: pd.concat([read(name).assign(study=name) for name in names])
-        for encoder, (_, names) in STUDIES.items()
-    }
-    every = pd.concat(tables.values())
-    levels = [name for name in LEVELS if every[name].notna().any()]
+    every = pd.concat([_recorded(read, encoder) for encoder in STUDIES])
     choices = pd.concat([read(f"{study}/choices") for study in every["study"].unique()])
     by_area = set(choices.loc[choices["chosen_setting"].str.contains("roc_auc"), "dataset"])
     families = {name: family for family, names in FAMILIES.items() for name in names}
@@ -84,20 +95,23 @@ def html(read: Callable[[str], pd.DataFrame], submissions: Path = SUBMISSIONS) -
         raise LookupError(f"FAMILIES in docs/board.py lacks {', '.join(sorted(unknown))}")
     divisions = sorted(bases, key=lambda each: list(families).index(bases[each]))
     graphs = {each: families[bases[each]] for each in divisions}
-    heads = ["graphs", f"on each, ±{WIDTH / 2000:g}", *(LEVELS[name] for name in levels), *COSTS]
+    levels = [name for name in LEVELS if every[name].notna().any()]
+    heads = ["graphs", f"on each, ±{WIDTH / 2000:g}", *map(LEVELS.get, levels), *COSTS]
     columns = [(head, POOLED) for head in heads]
     columns += [(_title(each, each in by_area), family) for each, family in graphs.items()]
     head = "".join(f'<th data-columns="{shown}">{title}</th>' for title, shown in columns)
     body = "\n".join(
-        f"<tr>{_cells(row, encoder, graphs)}</tr>"
-        for encoder, table in tables.items()
-        for row in _sorted(
-            _rows(table, read(STUDIES[encoder][0]), levels)
-            + _submitted(table, encoder, read("submissions"), submissions, levels)
-        )
+        f"<tr>{_cells(row, encoder, graphs, levels)}</tr>"
+        for encoder in STUDIES
+        for row in _rows(encoder, read, submissions)
     )
     head = f"<thead><tr>{FIRST}{head}{LAST}</tr></thead>"
     return f'<table class="rows">\n{head}\n<tbody>\n{body}\n</tbody>\n</table>'
+
+
+def _recorded(read: Callable[[str], pd.DataFrame], encoder: str) -> pd.DataFrame:
+    """The tables of the studies on each graph of an encoder, with the study's name."""
+    return pd.concat([read(name).assign(study=name) for name in STUDIES[encoder][1]])
 
 
 def _title(division: str, by_area: bool) -> str:
@@ -106,20 +120,23 @@ def _title(division: str, by_area: bool) -> str:
     return dataset_title(variants.base(division)) + marks
 
 
-def _sorted(rows: list[Row]) -> list[Row]:
-    """The largest gain first, unknown ones last."""
-    return sorted(rows, key=lambda row: math.inf if row["gain"] is None else -row["gain"])
-
-
-def _rows(table: pd.DataFrame, pooled: pd.DataFrame, levels: list[str]) -> list[Row]:
-    """The rows of an encoder that are recorded here.
+def _rows(encoder: str, read: Callable[[str], pd.DataFrame], submissions: Path) -> list[Row]:
+    """The rows of an encoder, the largest gain first, unknown ones last.
 
     Returns:
         Of each method its title, link, grade, what it sees and assumes beyond FedAvg; gain, low,
         high, verdict and number of graphs of the study over graphs; ``gains``, the mean differences
-        of ``levels`` on the same graphs; ``costs`` as multiples of FedAvg's, medians over
+        of ``LEVELS`` on the same graphs; ``costs`` as multiples of FedAvg's, medians over
         divisions; and ``on`` each division the row of its study.
     """
+    table = _recorded(read, encoder)
+    rows = _own(table, read(STUDIES[encoder][0]))
+    rows += _submitted(table, encoder, read("submissions"), submissions)
+    return sorted(rows, key=lambda row: math.inf if row["gain"] is None else -row["gain"])
+
+
+def _own(table: pd.DataFrame, pooled: pd.DataFrame) -> list[Row]:
+    """The rows of an encoder that are recorded here."""
     files = {method.name: card.file for card in cards() for method in card.methods}
     own = {name: of.set_index("dataset", drop=False) for name, of in table.groupby("method")}
     reference = table["reference"].iloc[0]
@@ -129,7 +146,7 @@ def _rows(table: pd.DataFrame, pooled: pd.DataFrame, levels: list[str]) -> list[
     for over in records(over_graphs.reset_index()):
         of, assumes = own[over["method"]], registry.find(over["method"]).assumes
         sound = of[statistics.flaws(of) == ""]
-        gains = sound[levels] - own[reference].loc[sound.index, levels]
+        gains = sound[[*LEVELS]] - own[reference].loc[sound.index, [*LEVELS]]
         costs = of[COSTS] / own["fedavg"].loc[of.index, COSTS]
         rows.append(
             {
@@ -147,9 +164,7 @@ def _rows(table: pd.DataFrame, pooled: pd.DataFrame, levels: list[str]) -> list[
     return rows
 
 
-def _submitted(
-    table: pd.DataFrame, encoder: str, grades: pd.DataFrame, folder: Path, levels: list[str]
-) -> list[Row]:
+def _submitted(table: pd.DataFrame, encoder: str, grades: pd.DataFrame, folder: Path) -> list[Row]:
     """The same of the submitted rows of an encoder, which say of themselves what they have.
 
     Args:
@@ -158,7 +173,6 @@ def _submitted(
         grades: what ``feddep submit --record`` wrote; of a row that has changed since, nothing is
             known.
         folder: of the submissions.
-        levels: as of :func:`_rows`.
     """
     pooled, studies = STUDIES[encoder]
     rows = []
@@ -178,9 +192,10 @@ def _submitted(
                 **{"dataset": place, "study": first.loc[graph, "study"], "mean": claim["test"]},
                 **{key: verdict.get(key) for key in ("mean_difference", "verdict")},
             }
-            of = pd.DataFrame(row.runs.get(graph, [])).reindex(columns=[*levels, *COSTS]).mean()
+            of = pd.DataFrame(row.runs.get(graph, [])).reindex(columns=[*LEVELS, *COSTS]).mean()
             if verdict.get("verdict") not in statistics.FLAWS:
-                gains.append(of[levels] - bases[beside["reference"].iloc[0]].loc[place, levels])
+                base = bases[beside["reference"].iloc[0]].loc[place, [*LEVELS]]
+                gains.append(of[[*LEVELS]] - base)
             costs.append(of[COSTS] / bases["fedavg"].loc[place, COSTS])
         known = grades[grades["row"] == hashlib.sha256(file.read_bytes()).hexdigest()]["grade"]
         rows.append(
@@ -191,7 +206,7 @@ def _submitted(
                 "grade": ", ".join(known.unique()) or "claimed",
                 "assumes": tuple(USES[each] for each in row.uses_beyond),
                 "gain": over.get("mean_difference"),
-                "gains": pd.DataFrame(gains, columns=levels, dtype=float).mean(),
+                "gains": pd.DataFrame(gains, columns=[*LEVELS], dtype=float).mean(),
                 "costs": pd.DataFrame(costs, columns=COSTS, dtype=float).median(),
                 "on": on,
             }
@@ -199,13 +214,13 @@ def _submitted(
     return rows
 
 
-def _cells(row: Row, encoder: str, graphs: Mapping[str, str]) -> str:
+def _cells(row: Row, encoder: str, graphs: Mapping[str, str], levels: list[str]) -> str:
     """The cells of a row; ``graphs`` are the divisions with their families."""
     assumes = row["assumes"]
     sees = next((words for each, words in SEES.items() if each in assumes), "own subgraph")
     gain = signed(row["gain"])
     if row["low"] is not None:
-        gain += f" <small>[{signed(row['low'])}, {signed(row['high'])}]</small>"
+        gain += f" <small>{_interval(row)}</small>"
     on = [row["on"].get(division) for division in graphs]
     return "".join(
         [
@@ -215,7 +230,7 @@ def _cells(row: Row, encoder: str, graphs: Mapping[str, str]) -> str:
             _cell(row["verdict"] or "–"),
             _cell(number(row["graphs"], 0), row["graphs"], POOLED),
             f'<td data-columns="{POOLED}">{_plot(on)}</td>',
-            *(_cell(signed(value), value, POOLED) for value in row["gains"]),
+            *(_cell(signed(value), value, POOLED) for value in row["gains"][levels]),
             *(_cell(_times(value), value, POOLED) for value in row["costs"]),
             *(_on_graph(of, family) for of, family in zip(on, graphs.values(), strict=True)),
             _cell(row["grade"]),
@@ -223,6 +238,10 @@ def _cells(row: Row, encoder: str, graphs: Mapping[str, str]) -> str:
             _cell(escape("; ".join(assumes)) or "–"),
         ]
     )
+
+
+def _interval(row: Row) -> str:
+    return f"[{signed(row['low'])}, {signed(row['high'])}]"
 
 
 def _times(value: float) -> str:
@@ -233,7 +252,7 @@ def _on_graph(of: Row | None, family: str) -> str:
     """The accuracy on a division, which leads to its study, with the gain and its verdict."""
     if of is None:
         return _cell("–", None, family)
-    page = f"../results/{of['study']}/page.md#{slug(dataset_title(of['dataset']), '-')}"
+    page = f"../results/{of['study']}/page.md#{slug(dataset_title(of['dataset']))}"
     text = f'<a href="{page}">{number(of["mean"])}</a>'
     if of["mean_difference"] is not None:
         text += f" <small>{signed(of['mean_difference'])} {of['verdict']}</small>"

@@ -86,24 +86,48 @@ def by_group() -> dict[str, list[Card]]:
     }
 
 
+def by_needs(card: Card) -> dict[str, list[str]]:
+    """Names of a card's methods by their cells in the list of methods: what they assume, on what
+    batches they train, and whether clients may be absent.
+    """
+    found: dict[str, list[str]] = {}
+    for method in card.methods:
+        batches = {(True, False): "full", (False, True): "mini"}
+        absence = ("yes" if method.newcomers else "no new ones") if method.absence else "no"
+        cells = [
+            ", ".join(method.assumes) or "–",
+            batches.get((method.full_batch, method.mini_batch), "both"),
+            absence,
+        ]
+        found.setdefault("|".join(cells), []).append(method.name)
+    return found
+
+
 def completed(card: Card, text: str, read: Callable[[str], pd.DataFrame]) -> str:
     """A card's text with a picture of its messages before the equations, and its hyperparameters
     and gains at the end; ``read`` gives a table by its path in ``results/``, without the suffix.
     """
-    sent = pd.read_csv(FOLDER / "messages.csv")
-    sent = sent[sent["method"] == card.methods[0].name]
+    by_method = pd.read_csv(FOLDER / "messages.csv").set_index("method").groupby(level=0)
+    sent = {name: rows.reset_index(drop=True) for name, rows in by_method}
     before, equations, after = text.partition("```math\n")
-    text = before + (_picture(card, sent) if len(sent) else "") + equations + after
+    text = before + (_picture(card, sent) if card.methods[0].name in sent else "")
+    text += equations + after
     return "\n\n".join([text, _hyperparameters(card), _gains(card, read)])
 
 
-def _picture(card: Card, sent: pd.DataFrame) -> str:
-    """Who sends what to whom, as SVG: an arrow a kind of message, with its size and how often."""
+def _picture(card: Card, sent: dict[str, pd.DataFrame]) -> str:
+    """Who sends what to whom, as SVG: an arrow a kind of message, with its size and how often.
+
+    It is of the card's first method, and names the others that send the same; ``sent`` has the
+    messages of each method.
+    """
+    rows = sent[card.methods[0].name]
+    alike = [each.title for each in card.methods if rows.equals(sent.get(each.name))]
     left, right = "each client", "server"
     if not card.methods[0].partitioned:
         left, right = "party A: graph and features", "party B: labels"
     said, lines = [], []
-    ordered = sent.sort_values(["each_round", "direction"], ascending=[True, False])
+    ordered = rows.sort_values(["each_round", "direction"], ascending=[True, False])
     for k, row in enumerate(records(ordered)):
         y, up = 38 + 30 * k, row["direction"] == "up"
         start, end, back = (20, 460, -7) if up else (460, 20, 7)
@@ -123,7 +147,7 @@ def _picture(card: Card, sent: pd.DataFrame) -> str:
         f'aria-label="{escape("; ".join(said))}"><path d="M20 20V{high}M460 20V{high}"/>'
         f'<text class="side" x="0" y="12">{left}</text>'
         f'<text class="other" x="480" y="12">{right}</text>{"".join(lines)}</svg>'
-        f"<figcaption>What {card.methods[0].title} sends on Cora in ten parts, by its defaults."
+        f"<figcaption>Messages on Cora in ten parts, by defaults: {', '.join(alike)}."
         "</figcaption></figure>\n\n"
     )
 

@@ -6,6 +6,7 @@ A template is Markdown with Jinja2.  What a page says of results it reads from t
 ``tests/test_templates.py`` fails where a page is not what its template renders.
 """
 
+import re
 import sys
 import tomllib
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from typing import Any
 import board
 import configuration
 import pandas as pd
-from cards import by_group
+from cards import by_group, by_needs, cards
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from written import number, signed
 
@@ -182,6 +183,12 @@ def run_columns() -> str:
     return configuration.table(("column", "type", "unit", "meaning"), *rows).rstrip()
 
 
+def readings() -> pd.DataFrame:
+    """The rows of ``docs/results/published-codes.csv``, with the repository that a line is of."""
+    table = pd.read_csv(ROOT / "docs/results/published-codes.csv", keep_default_na=False)
+    return table.assign(repository=table["line"].str.extract("github.com/([^/]+/[^/]+)"))
+
+
 def urls() -> dict[str, str]:
     """The addresses of the project by name."""
     found: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
@@ -199,6 +206,7 @@ def environment(tables: Tables) -> Environment:
         "number": number,
         "signed": signed,
         "ticked": "`{}`".format,
+        "coded": lambda text: re.sub("`(.+?)`", r"<code>\1</code>", text),
         "marked_graph": lambda graph: f"*{graph.title}*" if graph.clients else graph.title,
         "graph_title": lambda spelled: dataset_title(variants.base(spelled)),
     }
@@ -206,8 +214,12 @@ def environment(tables: Tables) -> Environment:
         jinja.globals[name] = getattr(tables, name)
     jinja.globals |= {
         "board": lambda: board.html(tables.read),
+        "plain_board": lambda: board.plain(tables.read),
         "cards_by_group": by_group(),
+        "by_needs": by_needs,
+        "card_files": {card.title: card.file for card in cards()},
         "graphs": list(REGISTRY.values()),
+        "readings": readings(),
         "markdown": markdown,
         "sees_more": sees_more,
         "t_test": inference.t_test,
@@ -233,9 +245,11 @@ def templates() -> list[Path]:
     return [Path("README.md.j2"), *sorted(found)]
 
 
-def render(template: Path, tables: Tables | None = None) -> str:
-    """The page of a template."""
-    return environment(tables or Tables()).get_template(template.as_posix()).render()
+def render(template: Path, tables: Tables | None = None, site: bool = False) -> str:
+    """The page of a template: that of the repository, or that of the site, where tables can be
+    sorted and filtered.
+    """
+    return environment(tables or Tables()).get_template(template.as_posix()).render(site=site)
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
 """MkDocs hook: links in pages hold as they are on GitHub, and files of the repository that pages
-link to are put on the site.
+link to are put on the site.  A page of ``SORTED`` has a table there that can be sorted.
 
 A page links to a file beside it or elsewhere in the repository by its relative path.  MkDocs knows
 the folder docs/ alone, so linked files outside it are added below ``repository/``, and links are
@@ -14,17 +14,20 @@ import re
 import tomllib
 from pathlib import Path
 
+import pages
 import pandas as pd
 from cards import by_group, cards, completed
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.plugins import get_plugin_logger
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from written import slug
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
 FIRST = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")
 """Pages outside docs/ that are on the site whether linked or not."""
+SORTED = ("docs/leaderboard.md", "docs/results/published-codes.md")
 LINK = re.compile(r"""(\]\(|href=")(?!\w+:|#)([^)#\s"]+)""")
 CELLS = {
     "markdown": "{}",
@@ -34,11 +37,6 @@ CELLS = {
 }
 CELLS["text/plain"] = "```\n{}\n```"
 log = get_plugin_logger("site_links")
-
-
-def slug(heading: str, separator: str) -> str:
-    """The anchor of a heading, as GitHub makes it."""
-    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", separator)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -72,7 +70,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         if not place.startswith("docs/"):
             files.append(File.generated(config, uri(place), abs_src_path=str(ROOT / place)))
         if place.endswith(".md"):
-            text = (ROOT / place).read_text(encoding="utf-8")
+            text = written(place)
             found = {target(place, link) for _, link in LINK.findall(text)} - seen
             found = {
                 each for each in found if not each.startswith("docs/") and (ROOT / each).is_file()
@@ -89,6 +87,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if here == f"methods/{card.file}.md":
             markdown = completed(card, markdown, lambda name: pd.read_csv(RESULTS / f"{name}.csv"))
     place = here.removeprefix("repository/") if here.startswith("repository/") else f"docs/{here}"
+    if place in SORTED:
+        markdown = written(place)
 
     def rewritten(match: re.Match[str]) -> str:
         linked = target(place, match[2])
@@ -100,6 +100,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return match[1] + (file.url_relative_to(page.file) if file else match[2])
 
     return LINK.sub(rewritten, markdown)
+
+
+def written(place: str) -> str:
+    """The text of a page of the repository, with the table that can be sorted where it has one."""
+    if place in SORTED:
+        return pages.render(Path(f"{place}.j2"), site=True)
+    return (ROOT / place).read_text(encoding="utf-8")
 
 
 def notebook(text: str) -> str:

@@ -1,6 +1,7 @@
-"""How pages write numbers."""
+"""How pages write numbers and anchors."""
 
 import math
+import re
 
 MINUS = "−"
 
@@ -19,3 +20,8 @@ def signed(value: float, digits: int = 3) -> str:
     """A number with its sign, such as ``+0.002``."""
     written = number(value, digits)
     return written if written[0] in f"{MINUS}–" else f"+{written}"
+
+
+def slug(heading: str, separator: str = "-") -> str:
+    """The anchor of a heading, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", separator)

@@ -1,4 +1,4 @@
-"""The leaderboard's table says what the tables of results say."""
+"""The leaderboard's tables say what the tables of results say."""
 
 import hashlib
 import re
@@ -11,14 +11,14 @@ import numpy as np
 import pages
 import pandas as pd
 import pytest
+import site_links
 import yaml
-from site_links import slug
+from written import slug
 
 from feddep.config import variants
 from feddep.reporting.labels import dataset_title, method_title
 from feddep.utils.files import write_text
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
 READ = pages.Tables().read
 TABLE = ElementTree.fromstring(board.html(READ))
 
@@ -50,7 +50,7 @@ def test_every_recorded_mean_leads_to_its_study() -> None:
     assert found == {
         (
             *(method_title(of["method"]), encoder),
-            f"../results/{study}/page.md#{slug(dataset_title(of['dataset']), '-')}",
+            f"../results/{study}/page.md#{slug(dataset_title(of['dataset']))}",
         ): of["mean"]
         for encoder, (_, studies) in board.STUDIES.items()
         for study in studies
@@ -117,11 +117,25 @@ def test_a_point_is_where_the_gain_is() -> None:
     assert paths[1:] == ["M3 6h0", "M70 4h0"]
 
 
-def test_links_of_the_page_hold() -> None:
-    for link in set(re.findall('href="([^"]+)"', (DOCS / "leaderboard.md").read_text("utf-8"))):
+def test_the_page_in_the_repository_has_the_columns_over_graphs() -> None:
+    lines = [line.strip("|").split("|") for line in board.plain(READ).splitlines()]
+    heads = ["method", "encoder", "gain", "verdict", "graphs"]
+    assert lines[0] == heads
+    assert [[re.sub(r"\[(.+)\]\(.+\)", r"\1", line[0]), *line[1:]] for line in lines[2:]] == [
+        [shown(row[head]) for head in heads] for row in EVERY.values()
+    ]
+
+
+@pytest.mark.parametrize("page", site_links.SORTED)
+def test_links_of_a_page_hold(page: str) -> None:
+    text = site_links.written(page)
+    links = set(re.findall('(?:href="|\\]\\()(?!https:)([^")]+)', text))
+    assert links
+    folder = (site_links.ROOT / page).parent
+    for link in links:
         file, _, section = link.partition("#")
-        headings = re.findall("^#+ (.*)", (DOCS / file).read_text("utf-8"), re.MULTILINE)
-        assert section in ["", *(slug(heading, "-") for heading in headings)]
+        headings = re.findall("^#+ (.*)", (folder / file).read_text("utf-8"), re.MULTILINE)
+        assert section in ["", *(slug(heading) for heading in headings)]
 
 
 def test_a_graph_of_no_family_is_named() -> None:

@@ -49,6 +49,24 @@ def test_a_card_has_messages_hyperparameters_and_gains(card: cards.Card) -> None
     )
 
 
+@pytest.mark.parametrize("card", TEXTS, ids=lambda card: card.file)
+def test_a_card_says_what_its_methods_assume(card: cards.Card) -> None:
+    terms = (cards.FOLDER / "assumptions.md").read_text("utf-8")
+    explained = set(re.findall(r"^\|`(.+?)`\|", terms, re.MULTILINE))
+    text = (cards.FOLDER / f"{card.file}.md").read_text("utf-8")
+    assumed = {term for method in card.methods for term in method.assumes}
+    assert {term for term in explained if f"`{term}`" in text} == assumed <= explained
+
+
+@pytest.mark.parametrize(
+    ("method", "needs"),
+    [("fedaux", "–|full|no new ones"), ("fedproto", "prototypes shared|full|yes")],
+)
+def test_the_list_of_methods_says_what_they_need(method: str, needs: str) -> None:
+    (card,) = (each for each in TEXTS if each.file == method)
+    assert cards.by_needs(card) == {needs: [method]}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 def test_equations_can_be_typeset(tmp_path: Path) -> None:
