@@ -14,6 +14,7 @@ from cards import cards
 from written import number, signed, slug
 
 from feddep.config import variants
+from feddep.experiment import plan
 from feddep.judging import rows as submitted
 from feddep.judging.judge import USES
 from feddep.methods import registry
@@ -25,6 +26,7 @@ from feddep.reporting.labels import dataset_title, method_title
 STUDIES = {
     "GCN": ("field_pooled", ["field_tuned", "field_graphs"]),
     "GraphSAGE": ("field_sage_pooled", ["field_sage"]),
+    "its choice": ("field_generated_pooled", ["field_generated"]),
 }
 """Of each encoder the study over graphs, and the studies on each graph that it is of."""
 FAMILIES = {
@@ -96,7 +98,8 @@ def html(read: Callable[[str], pd.DataFrame], submissions: Path = SUBMISSIONS) -
     divisions = sorted(bases, key=lambda each: list(families).index(bases[each]))
     graphs = {each: families[bases[each]] for each in divisions}
     levels = [name for name in LEVELS if every[name].notna().any()]
-    heads = ["graphs", f"on each, ±{WIDTH / 2000:g}", *map(LEVELS.get, levels), *COSTS]
+    heads = ["graphs", f"on each, ±{WIDTH / 2000:g}", plan.ELSEWHERE]
+    heads += [*map(LEVELS.get, levels), *COSTS]
     columns = [(head, POOLED) for head in heads]
     columns += [(_title(each, each in by_area), family) for each, family in graphs.items()]
     head = "".join(f'<th data-columns="{shown}">{title}</th>' for title, shown in columns)
@@ -111,7 +114,8 @@ def html(read: Callable[[str], pd.DataFrame], submissions: Path = SUBMISSIONS) -
 
 def _recorded(read: Callable[[str], pd.DataFrame], encoder: str) -> pd.DataFrame:
     """The tables of the studies on each graph of an encoder, with the study's name."""
-    return pd.concat([read(name).assign(study=name) for name in STUDIES[encoder][1]])
+    table = pd.concat([read(name).assign(study=name) for name in STUDIES[encoder][1]])
+    return table[table["configuration"] == plan.HERE] if "configuration" in table else table
 
 
 def _title(division: str, by_area: bool) -> str:
@@ -125,7 +129,8 @@ def _rows(encoder: str, read: Callable[[str], pd.DataFrame], submissions: Path) 
 
     Returns:
         Of each method its title, link, grade, what it sees and assumes beyond FedAvg; gain, low,
-        high, verdict and number of graphs of the study over graphs; ``gains``, the mean differences
+        high, verdict and number of graphs of the study over graphs; ``elsewhere``, the gain out of
+        the box; ``gains``, the mean differences
         of ``LEVELS`` on the same graphs; ``costs`` as multiples of FedAvg's, medians over
         divisions; and ``on`` each division the row of its study.
     """
@@ -140,7 +145,11 @@ def _own(table: pd.DataFrame, pooled: pd.DataFrame) -> list[Row]:
     files = {method.name: card.file for card in cards() for method in card.methods}
     own = {name: of.set_index("dataset", drop=False) for name, of in table.groupby("method")}
     reference = table["reference"].iloc[0]
-    over_graphs = pooled.set_index("method").reindex(list(own))
+    here, elsewhere = (
+        pooled[pooled["configuration"] == configuration].set_index("method").reindex(list(own))
+        for configuration in (plan.HERE, plan.ELSEWHERE)
+    )
+    over_graphs = here.assign(elsewhere=elsewhere["mean_difference"])
     over_graphs.loc[reference, ["mean_difference", "verdict"]] = 0.0, "reference"
     rows = []
     for over in records(over_graphs.reset_index()):
@@ -150,7 +159,7 @@ def _own(table: pd.DataFrame, pooled: pd.DataFrame) -> list[Row]:
         costs = of[COSTS] / own["fedavg"].loc[of.index, COSTS]
         rows.append(
             {
-                **{key: over[key] for key in ("low", "high", "verdict", "graphs")},
+                **{key: over[key] for key in ("low", "high", "verdict", "graphs", "elsewhere")},
                 "title": method_title(over["method"]),
                 "link": f"methods/{files[over['method']]}.md",
                 "grade": "recorded",
@@ -201,6 +210,7 @@ def _submitted(table: pd.DataFrame, encoder: str, grades: pd.DataFrame, folder: 
         rows.append(
             {
                 **{key: over.get(key) for key in ("low", "high", "verdict", "graphs")},
+                "elsewhere": None,
                 "title": row.method.get("title", row.method["name"]),
                 "link": f"../submissions/{file.parent.name}/{submitted.ROW}",
                 "grade": ", ".join(known.unique()) or "claimed",
@@ -230,7 +240,10 @@ def _cells(row: Row, encoder: str, graphs: Mapping[str, str], levels: list[str])
             _cell(row["verdict"] or "–"),
             _cell(number(row["graphs"], 0), row["graphs"], POOLED),
             f'<td data-columns="{POOLED}">{_plot(on)}</td>',
-            *(_cell(signed(value), value, POOLED) for value in row["gains"][levels]),
+            *(
+                _cell(signed(value), value, POOLED)
+                for value in [row["elsewhere"], *row["gains"][levels]]
+            ),
             *(_cell(_times(value), value, POOLED) for value in row["costs"]),
             *(_on_graph(of, family) for of, family in zip(on, graphs.values(), strict=True)),
             _cell(row["grade"]),
