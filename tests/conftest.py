@@ -21,7 +21,7 @@ from workspace import forget_plugins
 settings.register_profile(
     "ci",
     deadline=None,
-    max_examples=60,
+    max_examples=25,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )

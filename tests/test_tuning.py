@@ -49,7 +49,7 @@ def graph_file(tmp_path: Path) -> Path:
     return tmp_path / "graph.npz"
 
 
-def config_of(graph_file: Path, trials: int = 4, **changes: Any) -> Any:
+def config_of(graph_file: Path, trials: int = 3, **changes: Any) -> Any:
     given = {"clients": 2, "seeds": 2, "setting": QUICK, "device": "cpu", **changes}
     methods = ["fedavg", "fedprox"]
     return tuning.configuration(
@@ -59,7 +59,7 @@ def config_of(graph_file: Path, trials: int = 4, **changes: Any) -> Any:
 
 @pytest.mark.slow
 def test_it_is_a_search_and_goes_on(graph_file: Path, monkeypatch: pytest.MonkeyPatch):
-    config, trained, stops = config_of(graph_file), list[plan.Run](), [11]
+    config, trained, stops = config_of(graph_file), list[plan.Run](), [8]
 
     def interrupted(trainer: Trainer, run: plan.Run) -> Any:
         if stops and len(trained) == stops[0]:
@@ -73,7 +73,7 @@ def test_it_is_a_search_and_goes_on(graph_file: Path, monkeypatch: pytest.Monkey
         tuning.compare(config)
     page = tuning.compare(config_of(graph_file))
     stages = plan.stages(config, tuning.STUDY)
-    assert [len(stage) for stage in stages] == [11, 22, 6]
+    assert [len(stage) for stage in stages] == [8, 16, 6]
     assert trained == [run for stage in stages for run in stage]
     folder = graph_file.parent / "out"
     assert (folder / "page.md").read_text() == page
@@ -104,7 +104,7 @@ def test_a_trial_may_diverge_and_what_was_chosen_may_not(
     with pytest.raises(DivergenceError, match="seed1"):
         tuning.compare(config)
     choices = plan.choices(config, tuning.STUDY)
-    assert choices["diverged"].to_list() == [3, 2, 3]
+    assert choices["diverged"].to_list() == [2, 1, 2]
     assert choices["chosen_setting"].to_list() == ["global"] * 3
 
 

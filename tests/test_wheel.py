@@ -113,7 +113,6 @@ def test_every_file_of_the_package_is_in_the_wheel(installed: Path):
 
 
 def test_an_installed_package_does_its_work(installed: Path, tmp_path: Path):
-    assert "verify" in run(installed, tmp_path, "-m", "feddep", "--help")
     assert re.fullmatch(r"0\.\d+\n", run(installed, tmp_path, "-c", PROGRAM, str(installed)))
     assert list(tmp_path.iterdir()) == []
 

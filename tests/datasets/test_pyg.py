@@ -5,20 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
 from torch_geometric.data import Data
 
 from feddep.datasets import pyg
-from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split, random_split
 from feddep.utils.errors import DataError
-from graphs import graphs, random_graph
-
-
-@given(graphs())
-def test_there_and_back(graph: Graph):
-    assert pyg.from_data(pyg.to_data(graph)).fingerprint == graph.fingerprint
+from graphs import random_graph
 
 
 def test_data_is_consistent():

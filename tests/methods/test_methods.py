@@ -21,7 +21,7 @@ from feddep.methods.method import ANY_ENCODER
 from feddep.training.evaluation import mean_losses
 from feddep.training.summary import summary
 from feddep.training.task import RunResult
-from feddep.utils.errors import ConfigError, Notice, PartitionError
+from feddep.utils.errors import Notice, PartitionError
 from method_tasks import (
     CLIENTS,
     ROUNDS,
@@ -36,6 +36,11 @@ from method_tasks import (
 )
 
 NAMES = list(registry.methods())
+JUDGED_BY_ITSELF = [
+    *("adafgl", "answers_bayes", "answers_counts", "fedavg", "feddep", "fedgcn", "fedsage_plus"),
+    *("fedstruct", "fedtgp", "gap", "global", "local", "locsage_plus", "vesper_gin"),
+]
+"""A method of each way to make the predictions that are judged."""
 FEW = {"pretraining_epochs": 2, "generator_local_epochs": 2, "encoder_epochs": 2}
 
 
@@ -56,9 +61,9 @@ def test_it_learns(name):
     assert np.mean(judged.on_graph(judged.rounds)) > chance + 0.1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["fedavg", "fedgraph", "global", "local", "vesper_gin"])
 def test_it_is_a_function_of_its_seed(name):
+    """A loop of rounds each; tests/golden has the numbers of every method."""
     first, again, other = learned(name)[0], train(name), train(name, seed=1)
     assert same_runs(first, again)
     assert first.curve["loss"] != other.curve["loss"]
@@ -145,16 +150,8 @@ def test_fedavg_of_one_client_is_that_client_alone():
     assert federated.curve["test"] == alone.curve["test"]
 
 
-def test_local_reports_every_client():
-    outcome = learned("local")[0]
-    assert [facts["client"] for facts in outcome.clients] == list(range(CLIENTS))
-    assert sum(facts["nodes"] for facts in outcome.clients) == 240
-    assert len(outcome.history.judged[0].rounds) == CLIENTS
-    assert {name.split(".")[0] for name in outcome.weights()} == {"client0", "client1", "client2"}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", JUDGED_BY_ITSELF)
 def test_the_area_under_the_roc_curve_judges_the_same_training(name):
     """It is no share of the test nodes, as accuracy is; of more classes than two there is none."""
     task = task_of(name, rounds=2)
@@ -187,7 +184,7 @@ def test_the_area_under_the_roc_curve_judges_the_same_training(name):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    ["answers_bayes", "fedavg", "feddep", "fedsage_plus", "local", "locsage_plus", "scaffold"],
+    ["fedavg", "fedsage_plus", "local"],
 )
 def test_a_client_in_no_set_is_left_out(name: str):
     """Of validation it is said, as without validation nodes nobody could choose a round."""
@@ -214,12 +211,6 @@ def test_a_client_in_no_set_is_left_out(name: str):
     )
     with pytest.raises(PartitionError):
         run_on(nobody, name, **known(name, FEW))
-
-
-def test_an_unknown_name_is_an_error_with_the_nearest_ones():
-    with pytest.raises(ConfigError) as caught:
-        registry.find("fedavgg")
-    assert "fedavg," in str(caught.value)
 
 
 WRONG: dict[str, dict[str, Any]] = {

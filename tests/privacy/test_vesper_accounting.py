@@ -281,7 +281,7 @@ def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float):
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4)
 @given(
     st.sampled_from([1, 500, 10**6]),
     st.sampled_from([1, 50, 10**6]),
@@ -293,7 +293,7 @@ def test_at_the_ends_of_all_ranges_there_is_a_bound(nodes, degree, steps, ratio,
     correction = Correction(weights="dpsgd", gradient_ratio=ratio)
     training = VerticalTraining(nodes, min(32, nodes), steps, 2, degree, correction=correction)
     for account in ACCOUNTANTS.values():
-        for delta in (1e-300, 1e-5, 0.999999):
+        for delta in (1e-300, 0.999999):
             assert account(training).epsilon(noise, delta) >= 0
 
 

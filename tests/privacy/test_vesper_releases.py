@@ -337,8 +337,8 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
     rng = np.random.default_rng(1)
     chosen = list(graphs(bounding))
     for (nodes, edges, without), adverse in [
-        *((each, False) for each in chosen),
         *((each, True) for each in chosen[:-1]),
+        (chosen[-1], False),
     ]:
         nonnegative, signed = worst_rows(
             heard(nodes, edges, bounding) - heard(nodes, without, bounding)
