@@ -159,7 +159,6 @@ def test_the_facts_of_vesper_are_those_of_the_runs_of_a_study(tmp_path, capsys, 
         f"{VESPER} --parameter theta=nan",
         f"{VESPER} --parameter epsilon=8 --parameter delta=1e-2",  # above 1/|E|
         f"{VESPER} --parameter epsilon=8 --parameter delta=1e-6",  # weights are trained
-        f"{VESPER} --set batch_size=321 --parameter epsilon=8 --parameter delta=1e-6",
         "vesper gap --nodes 320",
         "vesper gap --study none",
         "vesper gap --study field_tuned",  # which has no run of gap
