@@ -17,7 +17,7 @@ from feddep.config.loading import validate
 from feddep.experiment import plan
 from feddep.experiment.verification import Trainer
 from feddep.reporting import output, studies
-from feddep.utils.errors import ConfigError, DataError, DivergenceError
+from feddep.utils.errors import ConfigError, DataError
 from feddep.utils.files import read_json
 from graphs import npz_arrays, random_graph
 
@@ -86,26 +86,6 @@ def test_it_is_a_search_and_goes_on(graph_file: Path, monkeypatch: pytest.Monkey
     noise = table["mean"][2] - table["mean"][0]
     assert table["mean_difference"][2] == pytest.approx(noise, abs=1e-5)
     assert f"{abs(noise):.4f}" in page
-
-
-@pytest.mark.slow
-def test_a_trial_may_diverge_and_what_was_chosen_may_not(
-    graph_file: Path, monkeypatch: pytest.MonkeyPatch
-):
-    train = Trainer.train
-
-    def diverging(trainer: Trainer, run: plan.Run) -> Any:
-        if run.seed == 1 or run.setting.changes:
-            raise DivergenceError("the loss is infinite")
-        return train(trainer, run)
-
-    monkeypatch.setattr(Trainer, "train", diverging)
-    config = config_of(graph_file)
-    with pytest.raises(DivergenceError, match="seed1"):
-        tuning.compare(config)
-    choices = plan.choices(config, tuning.STUDY)
-    assert choices["diverged"].to_list() == [2, 1, 2]
-    assert choices["chosen_setting"].to_list() == ["global"] * 3
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from snakemake import cli
 
 from feddep.config.loading import Config, load, merged
 from feddep.experiment import plan, runs
@@ -24,7 +23,9 @@ SNAKEFILE = ["--snakefile", str(REPOSITORY / "workflow" / "Snakefile")]
 SNAKEMAKE = [sys.executable, "-m", "snakemake", *SNAKEFILE]
 FORKS = multiprocessing.get_context("forkserver")
 """Its processes are forks of one that has imported what Snakemake and the workflow import."""
-FORKS.set_forkserver_preload(["workspace", "feddep.experiment.batches", "feddep.reporting.studies"])
+FORKS.set_forkserver_preload(
+    ["snakemake.cli", "workspace", "feddep.experiment.batches", "feddep.reporting.studies"]
+)
 STEPS = ("pretrain", "prototypes", "generator")
 COMPUTING = ("download", "prepare", "split", "partition", *STEPS, "train", "batch")
 CONFIG: dict[str, Any] = {
@@ -67,6 +68,8 @@ def list_gpus(folder: Path, number: int) -> str:
 
 def snakemake(printed: Path, arguments: list[str], environment: Mapping[str, str]) -> None:
     """Be the command in the folder of the file that takes its output."""
+    from snakemake import cli  # which takes its time
+
     os.chdir(printed.parent)
     os.environ.clear()
     os.environ.update(environment)

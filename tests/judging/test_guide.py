@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from functools import cache, partial
 from pathlib import Path
 
 import pandas as pd
@@ -11,18 +10,14 @@ import yaml
 
 from feddep import cli
 from feddep.config.loading import merged
-from feddep.graph import partition
-from feddep.graph.graph import Graph
 from workspace import REPOSITORY
 
 
 @pytest.mark.data
 @pytest.mark.slow
-def test_from_an_empty_file_to_a_row(cora: Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The judge finds communities anew; here they are found once a seed."""
+@pytest.mark.usefixtures("cora", "communities_found_once")
+def test_from_an_empty_file_to_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    once = cache(partial(partition.find_communities, cora))
-    monkeypatch.setattr(partition, "find_communities", lambda graph, seed: once(seed))
     for name in ("config", "studies", "results/runs"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).symlink_to(REPOSITORY / name)
