@@ -137,7 +137,6 @@ def test_out_of_the_box_is_what_a_recorded_search_chose(
     config = validate(raw)
     leaderboard.search(config, tuning.STUDY, tmp_path)
     contents = studies.contents(config, tuning.STUDY)
-    assert "out of the box" in contents["page.md"]
     table = contents["table.csv"].set_index(["dataset", "configuration", "method"])
     for name in graphs:
         assert table.loc[name].index.get_level_values(0).to_list() == [
