@@ -157,8 +157,11 @@ class Workspace:
         environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
         process = FORKS.Process(target=snakemake, args=(printed, given, environment))
         process.start()
-        process.join()
-        return process.exitcode, printed.read_text()
+        try:
+            process.join()
+        finally:
+            process.kill()
+        return process.exitcode, printed.read_text(encoding="utf-8")
 
     def jobs(self, *arguments: str, **changes: Any) -> Mapping[str, int]:
         """How many jobs that compute would run, by rule, with some keys of the configuration
