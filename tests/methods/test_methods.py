@@ -26,7 +26,7 @@ from method_tasks import (
     CLIENTS,
     ROUNDS,
     Message,
-    known,
+    few_epochs,
     observed,
     reachable,
     run_on,
@@ -41,7 +41,6 @@ JUDGED_BY_ITSELF = [
     *("fedstruct", "fedtgp", "gap", "global", "local", "locsage_plus", "vesper_gin"),
 ]
 """A method of each way to make the predictions that are judged."""
-FEW = {"pretraining_epochs": 2, "generator_local_epochs": 2, "encoder_epochs": 2}
 
 
 @functools.cache
@@ -166,7 +165,7 @@ def test_the_area_under_the_roc_curve_judges_the_same_training(name):
             run_on(
                 dataclasses.replace(binary, setting=task.setting.replace(metric=metric)),
                 name,
-                **known(name, FEW),
+                **few_epochs(name),
             )
         )["curve"]
         for metric in ("accuracy", "roc_auc")
@@ -195,7 +194,7 @@ def test_a_client_in_no_set_is_left_out(name: str):
         for part in (task.split.train, task.split.val, task.split.test)
     ]
     with pytest.warns(Notice, match=r"\(0\)"):
-        result = run_on(dataclasses.replace(task, split=Split(*kept)), name, **known(name, FEW))
+        result = run_on(dataclasses.replace(task, split=Split(*kept)), name, **few_epochs(name))
     found = summary(result)
     assert np.isfinite(
         [
@@ -210,7 +209,7 @@ def test_a_client_in_no_set_is_left_out(name: str):
         task, split=Split(task.split.train, np.array([], dtype=np.int64), task.split.test)
     )
     with pytest.raises(PartitionError):
-        run_on(nobody, name, **known(name, FEW))
+        run_on(nobody, name, **few_epochs(name))
 
 
 WRONG: dict[str, dict[str, Any]] = {
