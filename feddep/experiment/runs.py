@@ -115,9 +115,7 @@ SCHEMA: dict[str, Column] = {
         "macro-F1 of the test nodes on the global graph",
         "0–1",
     ),
-    "macro_f1_before": Column(
-        "float64", "the same, by their owners before the local steps", "0–1"
-    ),
+    "macro_f1_before": Column("float64", "the same, by their owners before the local steps", "0–1"),
     "macro_f1_after": Column("float64", "the same after the local steps", "0–1"),
     "time": Column("string", "when the run ended, in UTC"),
 }
