@@ -95,7 +95,7 @@ def test_common_mistakes(
 ):
     monkeypatch.chdir(tmp_path)
     sessions = [text.splitlines() for _, text in blocks("mistakes.md")]
-    assert len(sessions) == 7
+    assert len(sessions) == 10
     for command, printed in sessions:
         assert cli.main(shlex.split(command)[2:]) == 1
         assert capsys.readouterr().err.splitlines()[-1] == printed
