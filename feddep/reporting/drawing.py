@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 
 from feddep.config import variants
 from feddep.methods import registry
+from feddep.reporting.labels import in_words
 
 _STYLE: Any = {
     "svg.hashsalt": "feddep",  # else equal shapes in an SVG get ids at random
@@ -39,7 +40,7 @@ _STYLE: Any = {
 INK = "#333333"
 WIDTH = 4.8
 """Of every figure, in inches: shown 400 pixels wide its type is 9 pixels high."""
-_CHARACTERS = {"title": 54, "text": 68}
+_CHARACTERS = {"title": 64, "text": 76, "legend": 68}
 """How many stand beside one another in that width."""
 
 # Okabe and Ito's palette and four of Tol's, told apart by readers with any colour vision.  Shapes
@@ -173,7 +174,7 @@ def tiles(
         most: most columns; by default two for up to four panels or where titles are long, else
             three.
     """
-    titles = list(titles) or [""]
+    titles = list(map(in_words, titles)) or [""]
     count = len(titles)
     columns = min(count, most or (2 if count <= 4 or max(map(len, titles)) > 36 else 3))
     rows = -(-count // columns)
@@ -216,14 +217,13 @@ def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: in
         if text
     ]
     for handle in handles:
-        handle.set_label(
-            fill(str(handle.get_label()), _CHARACTERS["text"] - 8, break_long_words=False)
-        )
+        label = in_words(str(handle.get_label()))
+        handle.set_label(fill(label, _CHARACTERS["legend"] - 8, break_long_words=False))
     if handles:
         longest = max(
             len(line) for handle in handles for line in str(handle.get_label()).splitlines()
         )
-        columns = max(1, min(columns, len(handles), _CHARACTERS["text"] // (longest + 7)))
+        columns = max(1, min(columns, len(handles), _CHARACTERS["legend"] // (longest + 7)))
         above.append(
             figure.legend(
                 handles=handles,

@@ -59,7 +59,7 @@ def _gains(rows: pd.DataFrame, sources: Collection[str]) -> dict[str, dict[str, 
             "mean": rows[source].mean(),
             "low": rows[source].min(),
             "high": rows[source].max(),
-            "method": rows["method"].iloc[0] if source == OURS else source,
+            "method": None if source == OURS else source,
         }
         for source in sources
         if rows[source].notna().any()

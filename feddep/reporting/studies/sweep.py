@@ -98,9 +98,12 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         *(["clients"] if across == "clients" else ["clients", "method", *others]),
     ]
     apart = table.dropna(subset=across).groupby(alike, dropna=False)["mean"].agg(np.ptp).max()
+    moves = "Methods differ" if across == "clients" else f"Accuracy moves with the {label}"
+    title = f"{moves} by up to {apart:.3f}"
+    if not apart:  # no two rows differ in this option alone
+        title = f"Accuracy ranges from {table['mean'].min():.3f} to {table['mean'].max():.3f}"
     return figures.lines(
-        f"{'Methods differ' if across == 'clients' else f'With the {label} accuracy moves'} by up "
-        f"to {apart:.3f}\n{study.title}",
+        f"{title}\n{study.title}",
         panels,
         lambda row: row[across],
         lambda row: md.line_name({**row, "method": short[row["method"]]}, others),

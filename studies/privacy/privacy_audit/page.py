@@ -220,6 +220,7 @@ def figure(scores: Rows) -> Figure:
                 range(len(counts)), ["n" if count is None else str(count) for count in counts]
             )
             ax.set_title(label, loc="left")
+        best = max(scores, key=lambda row: row["match"] - row["chance"])
         guess = {"color": drawing.INK, "linewidth": 0.8, "linestyle": "--"}
         axes[0, 0].axhline(1.0, **guess)
         axes[0, 0].set_ylim(bottom=0)
@@ -230,6 +231,8 @@ def figure(scores: Rows) -> Figure:
         result.supxlabel("number C of prototypes", fontsize="medium")
         drawing.head(
             result,
+            f"{best['match']:.0%} of {best['prototypes']} prototypes are told from others by "
+            f"{best['knowledge']}, {best['chance']:.0%} by guessing\n"
             "What prototypes tell of single nodes",
             [*handles, drawing.sample("guessing", **guess)],
         )

@@ -97,6 +97,7 @@ def figure(counts: pd.DataFrame) -> Figure:
         )
         drawing.head(
             drawn,
+            f"{(counts['nodes'].abs() < NOISE).mean():.0%} of the counts are below their noise\n"
             f"Nodes by degree, (ε, 0)-differentially private for edges at ε = {EPSILON:g}",
             [line],
         )
