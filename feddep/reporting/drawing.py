@@ -57,7 +57,7 @@ COLOURS = (
     "#999933",
     "#44AA99",
 )
-PUBLISHED = "#999999"
+PUBLISHED = "#888888"
 """Of what is printed elsewhere."""
 _FAMILIES = (
     "#000000",
@@ -123,15 +123,12 @@ def looks(names: Mapping[str, str | None]) -> dict[str, Look]:
         of = [name for name in bases if bases[name] == base]
         shade, marker, dash = _drawn(base, declared[base]) if base else ("", 0, 0)
         for k, name in enumerate(of):
-            shape = {
-                "marker": MARKERS[(marker + 3 * k) % len(MARKERS)],
-                "linestyle": DASHES[(dash + 3 * k) % len(DASHES)],
-            }
             found[name] = {
                 "color": _mixed(shade, 0.55 * k / max(1, len(of) - 1))
                 if base
                 else free[k % len(free)],
-                **shape,
+                "marker": MARKERS[(marker + 3 * k) % len(MARKERS)],
+                "linestyle": DASHES[(dash + 3 * k) % len(DASHES)],
             }
     return {name: found[name] for name in names}
 
@@ -144,6 +141,11 @@ def _drawn(base: str, look: tuple[str, int] | None) -> tuple[str, int, int]:
     shade, number = look
     family = _FAMILIES.index(shade) if shade in _FAMILIES else 0
     return _mixed(shade, (0.0, 0.35)[number % 2]), family + number, number
+
+
+def legible(shade: str) -> str:
+    """A colour dark enough for small text on white."""
+    return mpl.colors.to_hex(0.55 * np.array(mpl.colors.to_rgb(shade)))
 
 
 def _mixed(shade: str, share: float) -> str:
@@ -194,8 +196,14 @@ def sample(label: str, **style: Any) -> Line2D:
     return Line2D([], [], markersize=5, label=label, **style)
 
 
-def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: int = 4) -> None:
-    """Title and legend above the panels, for which the figure grows.
+def head(
+    figure: Figure,
+    title: str,
+    handles: Sequence[Line2D] = (),
+    columns: int = 4,
+    below: str = "",
+) -> None:
+    """Title and legend above the panels, for which the figure grows, and a label below them.
 
     Args:
         figure: the figure.
@@ -203,7 +211,9 @@ def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: in
             shown may follow in a second.
         handles: of the legend.
         columns: its most columns; fewer where they do not fit.
+        below: what the axes show from left to right.
     """
+    figure.supxlabel(fill(below, 80), fontsize="medium")
     figure.set_label(title.partition("\n")[0])
     # Two of them would be a formula.
     title, _, caption = (line.replace("$", r"\$") for line in title.partition("\n"))
@@ -217,8 +227,11 @@ def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: in
         if text
     ]
     for handle in handles:
-        label = in_words(str(handle.get_label()))
-        handle.set_label(fill(label, _CHARACTERS["legend"] - 8, break_long_words=False))
+        handle.set_label(
+            fill(
+                in_words(str(handle.get_label())), _CHARACTERS["legend"] - 8, break_long_words=False
+            )
+        )
     if handles:
         longest = max(
             len(line) for handle in handles for line in str(handle.get_label()).splitlines()

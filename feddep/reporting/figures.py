@@ -69,12 +69,11 @@ def lines(
             _line_panel(ax, curves, values, x, looks, 0.25 if joined else 0.6)
             ax.set_xticks(range(len(values)), [text(each) for each in values])
             ax.set_xlim(-0.5, max(1, len(values)) - 0.5)
-        figure.supxlabel(labels[0], fontsize="medium")
         for ax in axes[:, 0]:
             ax.set_ylabel(labels[1])
         handles = [sample(each, **look) for each, look in looks.items()] if len(looks) > 1 else []
         single = f"{title}: {in_words(next(iter(looks)))}" if len(looks) == 1 else title
-        drawing.head(figure, single, handles)
+        drawing.head(figure, single, handles, below=labels[0])
     return figure
 
 
@@ -88,12 +87,15 @@ def _points(
 ) -> Figure:
     """A row each for what :func:`lines` would draw as curves of one point."""
     values = {text(x(row)) for of in panels.values() for row in of if x(row) is not None}
-    drawn: dict[str, dict[str, Any]] = {panel: {} for panel in panels}
-    for panel, of in panels.items():
-        for row in of:
-            told = x(row) is not None and len(values) > 1
-            curve = f"{name(row)}, {labels[0]}={text(x(row))}" if told else name(row)
-            drawn[panel][curve] = {"": {**row, **spread(row["mean"], row["std"])}}
+
+    def told(row: Row) -> str:
+        several = len(values) > 1 and x(row) is not None
+        return name(row) + (f", {labels[0]}={text(x(row))}" if several else "")
+
+    drawn = {
+        panel: {told(row): {"": {**row, **spread(row["mean"], row["std"])}} for row in of}
+        for panel, of in panels.items()
+    }
     common = f"; {labels[0]} {values.pop()}" if len(values) == 1 else ""
     label = f"{labels[1]}, mean and standard deviation"
     return forests(title + common, drawn, label, rule=None)
@@ -114,7 +116,7 @@ def _line_panel(
     floor, ceiling = _fences(
         [(row, row["mean"] + sign * (row["std"] or 0.0)) for row in rows for sign in (-1, 0, 1)]
     )
-    beyond: list[tuple[int, bool]] = []
+    beyond: list[tuple[int, float]] = []
     for k, (curve, points) in enumerate(curves.items()):
         look = looks[curve]
         if x(points[0]) is None:
@@ -127,19 +129,17 @@ def _line_panel(
         ax.errorbar(places, means, yerr=stds, markersize=4, linewidth=1.2, elinewidth=0.8, **look)
         for place, mean in zip(places, means, strict=True):
             if not floor <= mean <= ceiling:
-                below = bool(mean < floor)
-                spot = (round(place), below)
-                # Those of one place and side stand above one another.
-                offset = (7 if below else -7) * beyond.count(spot)
-                beyond.append(spot)
+                below = mean < floor
+                spot = (round(place), floor if below else ceiling)
                 ax.annotate(
                     f"{'▾' if below else '▴'} {mean:.2f}",
-                    (spot[0], floor if below else ceiling),
-                    (0, offset),
+                    spot,
+                    (0, (7 if below else -7) * beyond.count(spot)),  # above one another
                     va="bottom" if below else "top",
-                    color=look["color"],
+                    color=drawing.legible(look["color"]),
                     **_BESIDE,
                 )
+                beyond.append(spot)
     if any(not floor <= row["mean"] <= ceiling for row in rows):
         ax.set_ylim(floor, ceiling)
 
@@ -234,7 +234,7 @@ def forests(
                         0.02,
                         middle,
                         "no run",
-                        color="#777777",
+                        color="#666666",
                         fontsize=6,
                         va="center",
                         transform=ax.get_yaxis_transform(),
@@ -248,7 +248,6 @@ def forests(
             ax.set_yticks(places, told[panel] if ax in axes[:, 0] or not alike else [])
             ax.set_ylim(heights[panel].sum(), 0)
             ax.locator_params(axis="x", nbins=max(3, 7 // axes.shape[1]))
-        figure.supxlabel(fill(label, 80), fontsize="medium")
         handles = [
             sample(name, **{**looks[name], **_NO_LINE})
             for name in names
@@ -271,6 +270,7 @@ def forests(
             figure,
             title if names in ([], [""]) or len(names) > 1 else f"{title}: {in_words(names[0])}",
             handles,
+            below=label,
         )
     return figure
 
@@ -285,12 +285,14 @@ def gains(
     study: Study,
     table: pd.DataFrame,
     panels: Mapping[str, Mapping[str, Mapping[str, Row]]],
-    label: str,
+    reference: str,
+    measure: str = "test accuracy",
 ) -> Figure:
-    """A forest of a study's differences from a reference, headed by what ``table`` says of them
-    (:func:`feddep.reporting.statistics.finding`), around the band of the margin.
+    """A forest of differences from a reference, headed by what they say
+    (:func:`feddep.reporting.statistics.finding`), around the band of the study's margin.
     """
     title = f"{finding(table, study.margin)}\n{study.title}"
+    label = f"{measure} less that of {reference}, mean and 95 % interval"
     return forests(title, panels, label, margin=study.margin["accuracy"])
 
 
@@ -328,17 +330,18 @@ def _interval(
 ) -> None:
     """A point of a forest; as text at the panel's edge where it is beyond floor or ceiling."""
     mean, shade = point["mean"], look["color"]
-    far: Any = {
-        "color": shade,
-        "fontsize": 6,
-        "va": "center",
-        "transform": ax.get_yaxis_transform(),
-    }
-    if mean < floor:
-        ax.text(0.0, place, f"◂ {mean:.3f}{mark(point)}", **far)
-        return
-    if mean > ceiling:
-        ax.text(1.0, place, f"{mean:.3f}{mark(point)} ▸", ha="right", **far)
+    if not floor <= mean <= ceiling:
+        below = mean < floor
+        ax.text(
+            0.0 if below else 1.0,
+            place,
+            f"◂ {mean:.3f}{mark(point)}" if below else f"{mean:.3f}{mark(point)} ▸",
+            ha="left" if below else "right",
+            va="center",
+            color=drawing.legible(shade),
+            fontsize=6,
+            transform=ax.get_yaxis_transform(),
+        )
         return
     if point.get("low") is not None:
         ax.hlines(
@@ -360,7 +363,7 @@ def _interval(
         markerfacecolor=face,
         **_NO_LINE,
     )
-    ax.annotate(mark(point).strip(), (mean, place), (0, 2), color=shade, **_BESIDE)
+    ax.annotate(mark(point).strip(), (mean, place), (0, 2), color=INK, **_BESIDE)
 
 
 def histories(title: str, panels: Sequence[tuple[str, pd.DataFrame, str, str]]) -> Figure:
@@ -380,20 +383,22 @@ def histories(title: str, panels: Sequence[tuple[str, pd.DataFrame, str, str]]) 
     }
     with drawing.style():
         quantities = {label for *_, label in panels}
-        columns = 3 if len(quantities) == 1 else 2
-        figure, axes = drawing.tiles([panel for panel, *_ in panels], 1.25, columns)
+        figure, axes = drawing.tiles(
+            [panel for panel, *_ in panels], 1.25, 3 if len(quantities) == 1 else 2
+        )
         for ax, (_, shown, quantity, label) in zip(axes.flat, panels, strict=False):
             for name in sort_methods(shown["method"]):
                 points = shown[shown["method"] == name]
                 ax.plot(points["round"], points[f"{quantity}_mean"], linewidth=1.3, **looks[name])
                 ends = (points[f"{quantity}_{end}"] for end in ("low", "high"))
-                shade = looks[name]["color"]
-                ax.fill_between(points["round"], *ends, color=shade, alpha=0.15, linewidth=0)
+                ax.fill_between(
+                    points["round"], *ends, color=looks[name]["color"], alpha=0.15, linewidth=0
+                )
             ax.margins(x=0.01)
             if ax in axes[:, 0] or len(quantities) > 1:
                 ax.set_ylabel(label, fontsize=7)
-        figure.supxlabel("round", fontsize="medium")
-        drawing.head(figure, title, [sample(method_title(name), **looks[name]) for name in names])
+        handles = [sample(method_title(name), **looks[name]) for name in names]
+        drawing.head(figure, title, handles, below="round")
     return figure
 
 
@@ -422,13 +427,15 @@ def heat_map(
     for (row, column), number in np.ndenumerate(numbers):
         if np.isfinite(number):
             light = np.dot(mesh.to_rgba(number)[:3], _LUMINANCE) > 0.5
-            look: Any = {
-                "color": "black" if light else "white",
-                "fontsize": 6,
-                "ha": "center",
-                "va": "center",
-            }
-            ax.text(column + 0.5, row + 0.5, format(number, form), **look)
+            ax.text(
+                column + 0.5,
+                row + 0.5,
+                format(number, form),
+                color="black" if light else "white",
+                fontsize=6,
+                ha="center",
+                va="center",
+            )
     few = values.shape[1] <= 3
     ax.set_xticks(
         np.arange(values.shape[1]) + 0.5,

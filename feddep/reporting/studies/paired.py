@@ -186,5 +186,4 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             **row,
             "mean": row["mean_difference"],
         }
-    label = f"test accuracy less that of {titles[names[references[0]]]}, mean and 95 % interval"
-    return figures.gains(study, table, drawn, label)
+    return figures.gains(study, table, drawn, titles[names[references[0]]])

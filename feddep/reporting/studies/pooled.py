@@ -110,5 +110,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         for row in records(table)
     }
     reference = method_title(tables["table"]["reference"].iloc[0])
-    label = f"mean gain over {reference} and 95 % interval over graphs, whose number is in brackets"
-    return figures.gains(study, table, {"": rows}, label)
+    return figures.forests(
+        f"{statistics.finding(table, study.margin)}\n{study.title}",
+        {"": rows},
+        f"mean gain over {reference} and 95 % interval over graphs, whose number is in brackets",
+        margin=study.margin["accuracy"],
+    )

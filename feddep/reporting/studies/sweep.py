@@ -98,12 +98,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         *(["clients"] if across == "clients" else ["clients", "method", *others]),
     ]
     apart = table.dropna(subset=across).groupby(alike, dropna=False)["mean"].agg(np.ptp).max()
-    moves = "Methods differ" if across == "clients" else f"Accuracy moves with the {label}"
-    title = f"{moves} by up to {apart:.3f}"
-    if not apart:  # no two rows differ in this option alone
-        title = f"Accuracy ranges from {table['mean'].min():.3f} to {table['mean'].max():.3f}"
+    found = "Methods differ" if across == "clients" else "Accuracy differs"
     return figures.lines(
-        f"{title}\n{study.title}",
+        f"{found} by up to {apart or np.ptp(table['mean']):.3f}\n{study.title}",
         panels,
         lambda row: row[across],
         lambda row: md.line_name({**row, "method": short[row["method"]]}, others),

@@ -184,7 +184,6 @@ def figure(counts: pd.DataFrame, summary: pd.DataFrame) -> Figure:
             ax.set_xticks(
                 range(0, _LARGEST + 1, 2), [*map(str, range(0, _LARGEST, 2)), f"{_LARGEST}+"]
             )
-        drawn.supxlabel("missing neighbours", fontsize="medium")
         for ax in axes[:, 0]:
             ax.set_ylabel("predicted, mean")
         handles = [
@@ -193,7 +192,8 @@ def figure(counts: pd.DataFrame, summary: pd.DataFrame) -> Figure:
         handles.append(drawing.sample("as many as are missing", color=drawing.INK, linestyle="--"))
         worse = (summary["error"] > summary["error_none"]).sum()
         title = f"Predicted numbers err by more than the guess 0 in {worse} of {len(summary)} cases"
-        drawing.head(drawn, f"{title}\nPredicted over true numbers of neighbours", handles)
+        title += "\nPredicted over true numbers of missing neighbours"
+        drawing.head(drawn, title, handles, below="missing neighbours")
     return drawn
 
 

@@ -155,7 +155,6 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             ax.set_yticks(range(len(names)), titles)
             ax.set_ylim(len(names) - 0.4, -0.6)
             ax.locator_params(axis="x", nbins=6 // axes.shape[1])
-        figure.supxlabel("accuracy of clients' test nodes", fontsize="medium")
         handles = (
             [sample("published", color="#888888", marker="|", linestyle="none")] if drawn else []
         )
@@ -173,7 +172,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         # None where no two methods have a choice in common.
         if apart := _widest(table, ["when", *study.options]):
             title += f"; at one choice methods differ by up to {apart:.2f}"
-        drawing.head(figure, f"{title}\n{study.title}", handles)
+        below = "accuracy of clients' test nodes"
+        drawing.head(figure, f"{title}\n{study.title}", handles, below=below)
     return figure
 
 

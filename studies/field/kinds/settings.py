@@ -81,6 +81,4 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             **row,
             "mean": row["mean_difference"],
         }
-    reference = method_title(table["reference"].iloc[0])
-    label = f"test accuracy less that of {reference}, mean and 95 % interval"
-    return figures.gains(study, table, drawn, label)
+    return figures.gains(study, table, drawn, method_title(table["reference"].iloc[0]))

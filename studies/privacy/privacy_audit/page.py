@@ -228,12 +228,12 @@ def figure(scores: Rows) -> Figure:
         axes[0, 1].plot(range(len(counts)), chance, **guess)
         axes[0, 1].set_ylim(0, 1.02)
         handles = [drawing.sample(name, **look) for name, look in _LOOKS.items()]
-        result.supxlabel("number C of prototypes", fontsize="medium")
         drawing.head(
             result,
             f"{best['match']:.0%} of {best['prototypes']} prototypes are told from others by "
             f"{best['knowledge']}, {best['chance']:.0%} by guessing\n"
             "What prototypes tell of single nodes",
             [*handles, drawing.sample("guessing", **guess)],
+            below="number C of prototypes",
         )
     return result

@@ -141,7 +141,6 @@ def figure(summary: pd.DataFrame) -> Figure:
             ax.set_ylim(0.4, 1.05)
             ax.set_xticks(range(len(budgets)), [_epsilon(budget) for budget in budgets])
             ax.set_xlim(-0.5, len(budgets) - 0.5)
-        drawn.supxlabel("privacy budget ε", fontsize="medium")
         for ax in axes[:, 0]:
             ax.set_ylabel("AUC of the attack")
         most = {
@@ -155,5 +154,6 @@ def figure(summary: pd.DataFrame) -> Figure:
             f"Under a budget, {title}\nAttacks on vertical training",
             handles,
             columns=2,
+            below="privacy budget ε",
         )
     return drawn
