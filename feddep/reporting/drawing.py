@@ -145,7 +145,8 @@ def _drawn(base: str, look: tuple[str, int] | None) -> tuple[str, int, int]:
 
 def legible(shade: str) -> str:
     """A colour dark enough for small text on white."""
-    return mpl.colors.to_hex(0.55 * np.array(mpl.colors.to_rgb(shade)))
+    red, green, blue = (0.55 * part for part in mpl.colors.to_rgb(shade))
+    return mpl.colors.to_hex((red, green, blue))
 
 
 def _mixed(shade: str, share: float) -> str:
