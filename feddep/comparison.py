@@ -94,7 +94,7 @@ def write_comparison(runs: pd.DataFrame, folder: Path, note: str = "") -> str:
     differences = md.shown(found, ["method", "reference", "seeds", *statistics.SHOWN], [])
     drawn = figure(runs, found)
     image = f"![{drawn.get_label()}](figure.svg)"
-    parts = ["# Comparison", _NOTES, table(runs), note, differences, image]
+    parts = ["# Comparison", image, _NOTES, table(runs), note, differences]
     page = "\n\n".join(part.strip() for part in parts if part) + "\n"
     write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page, "figure": drawn})
     return page

@@ -55,7 +55,7 @@ def accuracy(setting: str, summary: pd.DataFrame) -> Figure:
 def _gains(rows: pd.DataFrame, sources: Collection[str]) -> dict[str, dict[str, Any]]:
     """The gains of a method on a dataset, by source."""
     return {
-        source: {
+        source if len(sources) > 1 else "": {
             "mean": rows[source].mean(),
             "low": rows[source].min(),
             "high": rows[source].max(),
