@@ -230,8 +230,8 @@ def figure(scores: Rows) -> Figure:
         handles = [drawing.sample(name, **look) for name, look in _LOOKS.items()]
         drawing.head(
             result,
-            f"{best['match']:.0%} of {best['prototypes']} prototypes are told from others by "
-            f"{best['knowledge']}, {best['chance']:.0%} by guessing\n"
+            f"{best['match']:.0%} of {best['prototypes']} prototypes lead to one of their "
+            f"nodes, by {best['knowledge']}; {best['chance']:.0%} by guessing\n"
             "What prototypes tell of single nodes",
             [*handles, drawing.sample("guessing", **guess)],
             below="number C of prototypes",

@@ -147,11 +147,11 @@ def figure(summary: pd.DataFrame) -> Figure:
             attack: summary.loc[summary["budget"] < math.inf, f"{attack}_mean"].max()
             for attack in ATTACKS
         }
-        title = "; ".join(f"{ATTACKS[attack]}: AUC to {auc:.2f}" for attack, auc in most.items())
+        title = ", ".join(f"{auc:.2f} ({ATTACKS[attack]})" for attack, auc in most.items())
         handles = [drawing.sample(method_title(name), **look) for name, look in looks.items()]
         drawing.head(
             drawn,
-            f"Under a budget, {title}\nAttacks on vertical training",
+            f"Under a budget attacks reach an AUC of {title}\nAttacks on vertical training",
             handles,
             columns=2,
             below="privacy budget ε",
