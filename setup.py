@@ -11,7 +11,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 FOLDERS = ("workflow", "config", "studies", "results")
-LEFT_OUT = ("__pycache__", ".*", "demo", "smoke", "federation", "verify", "*.svg")
+LEFT_OUT = (ROOT / "feddep" / "left_out.txt").read_text().split()
 
 
 class BuildWithWorkflow(build_py):

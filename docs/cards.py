@@ -93,7 +93,7 @@ def by_needs(card: Card) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for method in card.methods:
         batches = {(True, False): "full", (False, True): "mini"}
-        absence = ("yes" if method.newcomers else "no new ones") if method.absence else "no"
+        absence = ("yes" if method.new_clients else "no new ones") if method.absence else "no"
         cells = [
             ", ".join(method.assumes) or "–",
             batches.get((method.full_batch, method.mini_batch), "both"),

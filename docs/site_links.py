@@ -33,7 +33,7 @@ CELLS = {
     "markdown": "{}",
     "code": "```python\n{}\n```",
     "text/html": "{}",
-    "image/png": "![](data:image/png;base64,{})",
+    "image/png": "![what the code above draws](data:image/png;base64,{})",
 }
 CELLS["text/plain"] = "```\n{}\n```"
 log = get_plugin_logger("site_links")

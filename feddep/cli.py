@@ -498,7 +498,7 @@ def _workflow(given: argparse.Namespace) -> None:
             "is there already" if roots else f"cannot be made: no workflow lies beside {package}"
         )
         raise ConfigError(f"{given.folder} {reason}")
-    left_out = shutil.ignore_patterns("__pycache__", ".*", "demo", "smoke", "federation", "verify")
+    left_out = shutil.ignore_patterns(*(package / "left_out.txt").read_text().split())
     for name in ("workflow", "config", "studies", "results"):
         shutil.copytree(roots[0] / name, given.folder / name, ignore=left_out)
     print(f"run the benchmark there: cd {given.folder} && snakemake")

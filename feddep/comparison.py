@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from feddep.config.models import Margin
-from feddep.reporting import drawing, statistics
+from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import method_title
 from feddep.reporting.output import write
@@ -71,31 +71,19 @@ def figure(runs: pd.DataFrame, found: pd.DataFrame) -> Figure:
     """Mean and standard deviation of each method's accuracies, headed by what its differences
     (:func:`paired`) say.
     """
-    with drawing.style():
-        drawn, ((ax,),) = drawing.panels(1, 1, 0.6 + 0.35 * runs["method"].nunique())
-        names = list(runs["method"].unique())
-        shown = _accuracies(runs)
-        for k, column in enumerate(shown):
-            means = runs.groupby("method")[column].mean().reindex(names)
-            errors = runs.groupby("method")[column].std().reindex(names)
-            places = [row + 0.2 * (k - (len(shown) - 1) / 2) for row in range(len(names))]
-            ax.errorbar(
-                means,
-                places,
-                xerr=errors,
-                fmt=drawing.MARKERS[k],
-                color=drawing.colour(k),
-                label=ACCURACIES[column],
-            )
-        ax.set(
-            yticks=range(len(names)),
-            yticklabels=[method_title(name) for name in names],
-            xlabel="accuracy of the test nodes",
-        )
-        ax.set_ylim(len(names) - 0.5, -0.5)
-        title = f"{statistics.finding(found, Margin().model_dump())}\nMean and standard deviation"
-        drawing.head(drawn, title, ax.get_legend_handles_labels()[0])
-    return drawn
+    rows = {
+        method_title(str(name)): {
+            title: figures.spread(of[column].mean(), of[column].std())
+            for column, title in _accuracies(runs).items()
+            if of[column].notna().any()
+        }
+        for name, of in runs.groupby("method", sort=False)
+    }
+    title = (
+        f"{statistics.finding(found, Margin().model_dump())}\nComparison, {len(found)} differences"
+    )
+    label = "accuracy of the test nodes, mean and standard deviation"
+    return figures.forests(title, {"": rows}, label, rule=None)
 
 
 def write_comparison(runs: pd.DataFrame, folder: Path, note: str = "") -> str:
@@ -106,7 +94,7 @@ def write_comparison(runs: pd.DataFrame, folder: Path, note: str = "") -> str:
     differences = md.shown(found, ["method", "reference", "seeds", *statistics.SHOWN], [])
     drawn = figure(runs, found)
     image = f"![{drawn.get_label()}](figure.svg)"
-    parts = ["# Comparison", _NOTES, table(runs), note, differences, image]
+    parts = ["# Comparison", image, _NOTES, table(runs), note, differences]
     page = "\n\n".join(part.strip() for part in parts if part) + "\n"
     write(folder, {"runs.csv": runs, "differences.csv": found, "page.md": page, "figure": drawn})
     return page

@@ -111,7 +111,9 @@ def tables_of(kind: str, case: Case) -> Tables:
 
 
 def page_of(kind: str, measured: Iterable[Tables]) -> dict[str, Any]:
-    """The files of a page by name: a text, a table, or a figure, which has no suffix."""
+    """The files of a page by name: a text, which shows the figure below its title; a table, or a
+    figure, which has no suffix.
+    """
     tables: Tables = {}
     for of_run in measured:
         for name, rows in of_run.items():
@@ -119,6 +121,9 @@ def page_of(kind: str, measured: Iterable[Tables]) -> dict[str, Any]:
     contents: dict[str, Any] = _module(kind, "page").page(
         {name: frame(rows) for name, rows in tables.items()}
     )
+    if "figure" in contents:
+        shown = f"\n\n![{contents['figure'].get_label()}](figure.svg)\n\n"
+        contents["page.md"] = contents["page.md"].replace("\n\n", shown, 1)
     return contents
 
 

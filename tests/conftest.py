@@ -7,12 +7,14 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait take no
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
 from feddep.datasets.fetching import download
 from feddep.datasets.parsing import parse
+from feddep.graph import partition
 from feddep.graph.graph import Graph
 from feddep.methods import plugins
 from feddep.utils.errors import DataError
@@ -21,7 +23,7 @@ from workspace import forget_plugins
 settings.register_profile(
     "ci",
     deadline=None,
-    max_examples=60,
+    max_examples=25,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -42,6 +44,20 @@ def no_plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(plugins, "_LOADED", {})
     yield
     forget_plugins()
+
+
+@pytest.fixture
+def communities_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who judges finds the communities of a graph and a seed that were exported again."""
+    find, known = partition.find_communities, {}
+
+    def found(graph: Graph, seed: int) -> np.ndarray:
+        key = graph.indptr.tobytes(), graph.indices.tobytes(), seed
+        if key not in known:
+            known[key] = find(graph, seed)
+        return known[key]
+
+    monkeypatch.setattr(partition, "find_communities", found)
 
 
 @pytest.fixture(scope="session")

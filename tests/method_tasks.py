@@ -26,8 +26,7 @@ CLIENTS = 3
 OWNED = {"full_batch": True, "encoder": "gcn", "evaluation": "owners"}
 """A setting in which owners judge training on all nodes at once."""
 VERTICAL = [method.name for method in vesper.METHODS]
-FEW_EPOCHS = {"pretraining_epochs": 10, "generator_local_epochs": 5, "encoder_epochs": 10}
-"""Of what methods compute before their classifiers: enough to run it."""
+FEW_EPOCHS = {"pretraining_epochs": 4, "generator_local_epochs": 3, "encoder_epochs": 10}
 
 
 def task_of(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) -> Task:
@@ -99,6 +98,12 @@ def known(name: str, options: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in options.items() if key in fields}
 
 
+def few_epochs(name: str) -> dict[str, Any]:
+    """Of what a method computes before its classifier: enough to run it."""
+    federated = {"generator_federated_epochs": 2} if name.startswith("fedsage_plus") else {}
+    return known(name, FEW_EPOCHS) | federated
+
+
 def steps_of(name: str, task: Task, parameters: Parameters) -> dict[str, StepResult]:
     """Results of the method's steps by stage."""
     return run_steps(task, parameters, registry.find(name).steps(parameters))
@@ -111,7 +116,7 @@ def run_on(task: Task, name: str, **changes: Any) -> RunResult:
 
 def train(name: str, seed: int = 0, clients: int = CLIENTS, **changes: Any) -> RunResult:
     """Run a method on the small task, few epochs before its classifier."""
-    return run_on(task_of(name, seed, clients), name, **{**known(name, FEW_EPOCHS), **changes})
+    return run_on(task_of(name, seed, clients), name, **{**few_epochs(name), **changes})
 
 
 class Message(NamedTuple):
@@ -132,7 +137,7 @@ def observed(task: Task, name: str, **changes: Any) -> tuple[RunResult, list[Mes
         crossed.append(Message(client, direction, kind, copies))
 
     task = dataclasses.replace(task, observers=(listen,))
-    return run_on(task, name, **{**known(name, FEW_EPOCHS), **changes}), crossed
+    return run_on(task, name, **{**few_epochs(name), **changes}), crossed
 
 
 def watch(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> list[dict[str, Any]]:

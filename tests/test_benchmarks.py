@@ -1,35 +1,13 @@
 """What benchmarks do beside measuring."""
 
-import subprocess
-import sys
-
 import pandas as pd
 import pytest
 from scipy import stats
 
 from benchmarks import correction, parity, whole_runs
-from benchmarks.main_table import timed
 from feddep.graph import scaling
 from feddep.graph.graph import Graph
-from feddep.utils.files import read_json
 from graphs import random_graph
-
-
-def test_seconds_of_calls_that_failed_count(tmp_path):
-    clock = tmp_path / "clock.json"
-    with pytest.raises(subprocess.CalledProcessError):
-        timed(
-            [sys.executable, "-c", "import time; time.sleep(0.3); raise SystemExit(3)"],
-            clock,
-            every=0.1,
-        )
-    failed = read_json(clock)["seconds"]
-    assert failed >= 0.3
-    assert (
-        timed([sys.executable, "-c", "import time; time.sleep(0.2)"], clock, every=0.1)
-        >= failed + 0.2
-    )
-    assert read_json(clock)["seconds"] >= failed + 0.2
 
 
 def test_peers_read_the_features_that_our_runs_train_on(tmp_path, monkeypatch):

@@ -26,7 +26,6 @@ from feddep.privacy.dpsgd_accounting import (
 from feddep.privacy.profile import exact_at_node
 from feddep.privacy.vesper_accounting import ACCOUNTANTS, noise_for
 from feddep.privacy.vesper_sensitivity import Correction, VerticalTraining
-from feddep.privacy_command import _shown
 from graphs import MINIMAL_CONFIG
 
 SAMPLING = "sampling --degree 15 --fanout 5 --layers 2 --epochs 50 --rate 0.5 --slack 1e-5"
@@ -35,10 +34,6 @@ VESPER = (
     "vesper vesper_gin --nodes 320 --edges 999 --set batch_size=32 --set rounds=3 "
     "--set local_epochs=2 --parameter degree=5"
 )
-
-
-def test_numbers_are_shown_with_four_digits():
-    assert (_shown(math.inf), _shown(0.123456)) == ("∞", "0.1235")
 
 
 def table(words: str, tmp_path, capsys) -> pd.DataFrame:
@@ -93,23 +88,10 @@ def test_dpsgd_under_a_public_bound_on_degrees(tmp_path, capsys):
     assert few["k"].tolist()[1:] == [4, 4, 4]  # no more than there are
 
 
-def test_the_least_noise_for_a_large_budget_of_dpsgd(tmp_path, capsys):
-    found = table(f"{DPSGD} --epsilon 500", tmp_path, capsys)
-    assert 0.1 < found["σ"].item() < 0.25
-
-
-@pytest.mark.slow
 def test_the_least_noise_for_a_budget_of_dpsgd(tmp_path, capsys):
-    found = table(
-        f"{DPSGD} --epsilon 3 --degree 2 --layers 1 --level edge", tmp_path, capsys
-    ).set_index("hidden")
-    assert found.loc["edge", ["all: RDP", "all: PLD"]].min() <= 3
-    assert (
-        one_and_all_steps(0.99 * found.loc["edge", "σ"], 0.2, 30, 1e-5, binomial_changes(2, 0.2))[
-            1
-        ].least
-        > 3
-    )
+    found = table(f"{DPSGD} --epsilon 500", tmp_path, capsys).iloc[0]
+    assert found[["all: RDP", "all: PLD"]].min() <= 500
+    assert one_and_all_steps(0.99 * found["σ"], 0.2, 30, 1e-5)[1].least > 500
 
 
 def test_the_noise_and_the_accounts_of_a_run_of_vesper(tmp_path, capsys):
@@ -177,7 +159,6 @@ def test_the_facts_of_vesper_are_those_of_the_runs_of_a_study(tmp_path, capsys, 
         f"{VESPER} --parameter theta=nan",
         f"{VESPER} --parameter epsilon=8 --parameter delta=1e-2",  # above 1/|E|
         f"{VESPER} --parameter epsilon=8 --parameter delta=1e-6",  # weights are trained
-        f"{VESPER} --set batch_size=321 --parameter epsilon=8 --parameter delta=1e-6",
         "vesper gap --nodes 320",
         "vesper gap --study none",
         "vesper gap --study field_tuned",  # which has no run of gap

@@ -17,7 +17,7 @@ from feddep.config.loading import validate
 from feddep.experiment import plan
 from feddep.experiment.verification import Trainer
 from feddep.reporting import output, studies
-from feddep.utils.errors import ConfigError, DataError, DivergenceError
+from feddep.utils.errors import ConfigError, DataError
 from feddep.utils.files import read_json
 from graphs import npz_arrays, random_graph
 
@@ -49,7 +49,7 @@ def graph_file(tmp_path: Path) -> Path:
     return tmp_path / "graph.npz"
 
 
-def config_of(graph_file: Path, trials: int = 4, **changes: Any) -> Any:
+def config_of(graph_file: Path, trials: int = 3, **changes: Any) -> Any:
     given = {"clients": 2, "seeds": 2, "setting": QUICK, "device": "cpu", **changes}
     methods = ["fedavg", "fedprox"]
     return tuning.configuration(
@@ -59,7 +59,7 @@ def config_of(graph_file: Path, trials: int = 4, **changes: Any) -> Any:
 
 @pytest.mark.slow
 def test_it_is_a_search_and_goes_on(graph_file: Path, monkeypatch: pytest.MonkeyPatch):
-    config, trained, stops = config_of(graph_file), list[plan.Run](), [11]
+    config, trained, stops = config_of(graph_file), list[plan.Run](), [8]
 
     def interrupted(trainer: Trainer, run: plan.Run) -> Any:
         if stops and len(trained) == stops[0]:
@@ -73,7 +73,7 @@ def test_it_is_a_search_and_goes_on(graph_file: Path, monkeypatch: pytest.Monkey
         tuning.compare(config)
     page = tuning.compare(config_of(graph_file))
     stages = plan.stages(config, tuning.STUDY)
-    assert [len(stage) for stage in stages] == [11, 22, 6]
+    assert [len(stage) for stage in stages] == [8, 16, 6]
     assert trained == [run for stage in stages for run in stage]
     folder = graph_file.parent / "out"
     assert (folder / "page.md").read_text() == page
@@ -86,26 +86,6 @@ def test_it_is_a_search_and_goes_on(graph_file: Path, monkeypatch: pytest.Monkey
     noise = table["mean"][2] - table["mean"][0]
     assert table["mean_difference"][2] == pytest.approx(noise, abs=1e-5)
     assert f"{abs(noise):.4f}" in page
-
-
-@pytest.mark.slow
-def test_a_trial_may_diverge_and_what_was_chosen_may_not(
-    graph_file: Path, monkeypatch: pytest.MonkeyPatch
-):
-    train = Trainer.train
-
-    def diverging(trainer: Trainer, run: plan.Run) -> Any:
-        if run.seed == 1 or run.setting.changes:
-            raise DivergenceError("the loss is infinite")
-        return train(trainer, run)
-
-    monkeypatch.setattr(Trainer, "train", diverging)
-    config = config_of(graph_file)
-    with pytest.raises(DivergenceError, match="seed1"):
-        tuning.compare(config)
-    choices = plan.choices(config, tuning.STUDY)
-    assert choices["diverged"].to_list() == [3, 2, 3]
-    assert choices["chosen_setting"].to_list() == ["global"] * 3
 
 
 @pytest.mark.slow
@@ -157,7 +137,6 @@ def test_out_of_the_box_is_what_a_recorded_search_chose(
     config = validate(raw)
     leaderboard.search(config, tuning.STUDY, tmp_path)
     contents = studies.contents(config, tuning.STUDY)
-    assert "out of the box" in contents["page.md"]
     table = contents["table.csv"].set_index(["dataset", "configuration", "method"])
     for name in graphs:
         assert table.loc[name].index.get_level_values(0).to_list() == [

@@ -259,8 +259,8 @@ class Study(Parameters):
     question: str = ""
     """what it asks"""
     score: Literal["validation", "global_validation"] = "validation"
-    """what a `grid` ranks by: accuracy on validation nodes, each classified on its own subgraph, or
-    with all edges, as `global_validation`"""
+    """what a `grid` ranks by: accuracy of validation nodes on their clients' subgraphs, or on the
+    global graph"""
     studies: list[Name] = Field(default_factory=list)
     """names of studies whose runs it takes as well, as the kind `pooled` does"""
     search_seeds: Seeds | None = None
@@ -275,7 +275,7 @@ class Study(Parameters):
     runs: list[Block] = Field(default_factory=list)
     """blocks of runs"""
     options: dict[str, Any] = Field(default_factory=dict)
-    """what only this kind asks, such as `reference`, the method that others are compared with"""
+    """further options of the kind, such as `reference`, the method that others are compared with"""
 
 
 class Plugins(Parameters):

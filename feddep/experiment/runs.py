@@ -60,18 +60,14 @@ class Column(NamedTuple):
 
 
 _MEASURED = ("global_validation", "validation_after", "local_before", "local_after")
-_ROUNDS = {"": "at the best round", "_last": "in the last round"}
+_ROUNDS = {"": "", "_last": ", in the last round"}
 _ACCURACIES = {
-    "test": "accuracy (or area under the ROC curve) of the test nodes on the global graph",
-    "validation": "the same of the validation nodes, each classified by its owner before the local "
-    "steps,",
+    "test": "accuracy, or area under the ROC curve, of the test nodes on the global graph",
+    "validation": "the same of the validation nodes, by their owners before the local steps",
     "global_validation": "the same of the validation nodes on the global graph",
-    "validation_after": "the same of the validation nodes after the local steps, where the "
-    "setting's evaluation is `owners`,",
-    "local_before": "the same of the test nodes, each classified by its owner before the local "
-    "steps,",
-    "local_after": "the same of the test nodes, each classified by its owner after the local "
-    "steps,",
+    "validation_after": "the same of the validation nodes, by their owners after the local steps",
+    "local_before": "the same of the test nodes, by their owners before the local steps",
+    "local_after": "the same of the test nodes, by their owners after the local steps",
 }
 SCHEMA: dict[str, Column] = {
     "key": Column("string", "content key of the run (`feddep.experiment.keys`)"),
@@ -88,19 +84,19 @@ SCHEMA: dict[str, Column] = {
     "parameters": Column("string", "parameters of the method that differ from their defaults"),
     "seed": Column("Int64", "what split, partition, initial weights and every draw follow from"),
     **{
-        f"{name}{end}": Column("float64", f"{meaning} {when}", "0–1")
+        f"{name}{end}": Column("float64", f"{meaning}{when}", "0–1")
         for name, meaning in _ACCURACIES.items()
         for end, when in _ROUNDS.items()
     },
     "rounds": Column("Int64", "rounds that were trained"),
     "best_round": Column(
         "string",
-        "JSON: the round best on validation nodes, from 1. A list where each client has its own, "
-        "or, where the evaluation is `owners`, of that before and that after the local steps",
+        "JSON: the round best on validation nodes, from 1; a list of each client's, or, where the "
+        "evaluation is `owners`, of that before and that after the local steps",
     ),
     "client_accuracies": Column(
         "string",
-        "JSON: the test accuracy of each client that has a model of its own; before and after the "
+        "JSON: the test accuracy of each client with a model of its own; before and after the "
         "local steps where the evaluation is `owners`",
         "0–1",
     ),
@@ -116,13 +112,10 @@ SCHEMA: dict[str, Column] = {
     ),
     "macro_f1": Column(
         "float64",
-        "macro-F1 of the test nodes on the global graph at the same round; empty where a run was "
-        "recorded without",
+        "macro-F1 of the test nodes on the global graph",
         "0–1",
     ),
-    "macro_f1_before": Column(
-        "float64", "the same, each classified by its owner, before the local steps", "0–1"
-    ),
+    "macro_f1_before": Column("float64", "the same, by their owners before the local steps", "0–1"),
     "macro_f1_after": Column("float64", "the same after the local steps", "0–1"),
     "time": Column("string", "when the run ended, in UTC"),
 }

@@ -70,7 +70,7 @@ def build_task(
         device=device,
         step_results=step_results or {},
     )
-    return task.with_newcomers() if setting.new_clients else task
+    return task.with_new_clients() if setting.new_clients else task
 
 
 def choose_device(wish: str) -> str:

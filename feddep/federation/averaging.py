@@ -27,7 +27,7 @@ then with its number.
 
 class Absence:
     """Draws which clients train in a round, and whose updates reach the server, from a stream of
-    the run.  Newcomers always train, and their updates never reach it.
+    the run.  New clients always train, and their updates never reach it.
     """
 
     def __init__(
@@ -35,13 +35,13 @@ class Absence:
         setting: TrainingConfig,
         clients: Sequence[Client],
         seed: int,
-        newcomers: Collection[int] = (),
+        new_clients: Collection[int] = (),
     ) -> None:
         """Set up the draws of a setting's ``participation``, ``participants`` and
-        ``lost_updates`` among the clients that are no ``newcomers``.
+        ``lost_updates`` among the clients that are no ``new_clients``.
         """
-        self.newcomers = newcomers
-        self._known = [i for i in range(len(clients)) if i not in newcomers]
+        self.new_clients = new_clients
+        self._known = [i for i in range(len(clients)) if i not in new_clients]
         self._rng = seeding.generator(seed, "absence")
         self._number = max(1, round(setting.participation * len(self._known)))
         self._lost = setting.lost_updates
@@ -55,7 +55,7 @@ class Absence:
         """
         drawn = self._rng.choice(self._known, self._number, replace=False, p=self._probability)
         lost = drawn[self._rng.random(self._number) < self._lost]
-        return {*drawn.tolist(), *self.newcomers}, {*lost.tolist(), *self.newcomers}
+        return {*drawn.tolist(), *self.new_clients}, {*lost.tolist(), *self.new_clients}
 
 
 class Federation:
@@ -107,9 +107,9 @@ class Federation:
 
     def evaluate(self, report: bool) -> Counts:
         """Nodes that each client's model classifies right as it is now, on the client's own
-        subgraph; validation counts are sent where ``report`` is true, but by newcomers.
+        subgraph; validation counts are sent where ``report`` is true, but by new clients.
         """
-        silent = self._absence.newcomers if self._absence else ()
+        silent = self._absence.new_clients if self._absence else ()
         evaluations = [
             partial(client.evaluate, report and client.number not in silent)
             for client in self.clients
@@ -174,7 +174,7 @@ def train_federated(
 
     setting, absence = task.setting, None
     if setting.participation < 1 or setting.lost_updates or setting.new_clients:
-        absence = Absence(setting, clients, task.seed, task.newcomers)
+        absence = Absence(setting, clients, task.seed, task.new_clients)
     federation = Federation(server, clients, exchange_with_model, task.stacked, absence)
 
     def one_round(number: int) -> None:

@@ -48,12 +48,13 @@ def contents(
     own, name = tables["table"], tables["table"]["method"].iloc[0]
     short = distinguishing(own["dataset"])
     titles = {label: dataset_title(short[label]) for label in short}
+    drawn = _figure(name, tables["gains"], titles, study.margin["accuracy"])
     means = scored.groupby("graph", sort=False)[["test", "validation"]].mean().round(6)
     return {
         **{f"{key}.csv": table for key, table in tables.items()},
         "seeds.csv": scored,
-        "page.md": _page(notes, name, tables, titles),
-        "figure": _figure(name, tables["gains"], titles, study.margin["accuracy"]),
+        "page.md": _page(f"![{drawn.get_label()}](figure.svg)\n\n{notes}", name, tables, titles),
+        "figure": drawn,
         "row.tex": _latex(name, own, titles),
         "row.yaml": yaml.safe_dump(
             {**row, "claims": means.to_dict("index"), "verdicts": judge.verdicts(tables, scored)},
@@ -86,7 +87,7 @@ def _page(
         f"## On each graph\n\nDifferences are from {method_title(own['reference'].iloc[0])}.\n\n"
         f"{on_graph}\n## On graphs like these\n\n"
         f"{over_graphs}\n## Differences from each recorded method\n\n"
-        f"{''.join(rivals)}![Gains](figure.svg)\n"
+        f"{''.join(rivals)}"
     )
 
 
@@ -96,7 +97,11 @@ def _figure(name: str, gains: pd.DataFrame, titles: Mapping[str, str], margin: f
         point = {"": {**row, "mean": row["mean_difference"]}}
         drawn.setdefault(titles[row["dataset"]], {})[method_title(row["method"])] = point
     label = f"accuracy of {method_title(name)} less that of a method, mean and 95 % interval"
-    return figures.forests(f"Gains of {method_title(name)}", drawn, label, margin=margin)
+    better, worse = ((gains["verdict"] == verdict).sum() for verdict in ("better", "worse"))
+    title = (
+        f"Better in {better} of {len(gains)} comparisons with recorded methods, worse in {worse}"
+    )
+    return figures.forests(f"{title}\n{method_title(name)}", drawn, label, margin=margin)
 
 
 def _latex(name: str, own: pd.DataFrame, titles: Mapping[str, str]) -> str:

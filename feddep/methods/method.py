@@ -154,8 +154,8 @@ class Method:
         mini_batch: whether it can train on sampled mini-batches.
         absence: whether clients may be absent from rounds, as the setting's `participation` and
             `lost_updates` may ask for; a method without rounds of messages does not read them.
-        newcomers: whether it has a model for a client that has never sent anything, where clients
-            may be absent.
+        new_clients: whether it has a model for a client that has never sent anything, where
+            clients may be absent.
         tested_apart: whether it can be tested on another graph than it is trained on, as where
             features or edges are noisy, or test nodes unseen (:mod:`feddep.graph.noise`).
         sampled: the encoders that it can train on these, where it is not all of ``encoders``.
@@ -186,7 +186,7 @@ class Method:
     full_batch: bool = False
     mini_batch: bool = True
     absence: bool = False
-    newcomers: bool = True
+    new_clients: bool = True
     tested_apart: bool = False
     sampled: tuple[str, ...] | None = None
     check: Callable[[Any, str], None] = lambda parameters, encoder: None
@@ -224,7 +224,7 @@ class Method:
                 f"participation is below 1 or lost_updates above 0 (key settings), but {self.name} "
                 "needs every client in every round"
             )
-        if setting["new_clients"] and not (self.absence and self.newcomers):
+        if setting["new_clients"] and not (self.absence and self.new_clients):
             raise ConfigError(
                 f"new_clients is {setting['new_clients']} (key settings), but {self.name} has no "
                 "model for clients that send nothing"

@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 
 from feddep.config import variants
 from feddep.methods import registry
+from feddep.reporting.labels import in_words
 
 _STYLE: Any = {
     "svg.hashsalt": "feddep",  # else equal shapes in an SVG get ids at random
@@ -39,7 +40,7 @@ _STYLE: Any = {
 INK = "#333333"
 WIDTH = 4.8
 """Of every figure, in inches: shown 400 pixels wide its type is 9 pixels high."""
-_CHARACTERS = {"title": 54, "text": 68}
+_CHARACTERS = {"title": 64, "text": 76, "legend": 68}
 """How many stand beside one another in that width."""
 
 # Okabe and Ito's palette and four of Tol's, told apart by readers with any colour vision.  Shapes
@@ -56,7 +57,7 @@ COLOURS = (
     "#999933",
     "#44AA99",
 )
-PUBLISHED = "#999999"
+PUBLISHED = "#888888"
 """Of what is printed elsewhere."""
 _FAMILIES = (
     "#000000",
@@ -122,15 +123,12 @@ def looks(names: Mapping[str, str | None]) -> dict[str, Look]:
         of = [name for name in bases if bases[name] == base]
         shade, marker, dash = _drawn(base, declared[base]) if base else ("", 0, 0)
         for k, name in enumerate(of):
-            shape = {
-                "marker": MARKERS[(marker + 3 * k) % len(MARKERS)],
-                "linestyle": DASHES[(dash + 3 * k) % len(DASHES)],
-            }
             found[name] = {
                 "color": _mixed(shade, 0.55 * k / max(1, len(of) - 1))
                 if base
                 else free[k % len(free)],
-                **shape,
+                "marker": MARKERS[(marker + 3 * k) % len(MARKERS)],
+                "linestyle": DASHES[(dash + 3 * k) % len(DASHES)],
             }
     return {name: found[name] for name in names}
 
@@ -143,6 +141,12 @@ def _drawn(base: str, look: tuple[str, int] | None) -> tuple[str, int, int]:
     shade, number = look
     family = _FAMILIES.index(shade) if shade in _FAMILIES else 0
     return _mixed(shade, (0.0, 0.35)[number % 2]), family + number, number
+
+
+def legible(shade: str) -> str:
+    """A colour dark enough for small text on white."""
+    red, green, blue = (0.55 * part for part in mpl.colors.to_rgb(shade))
+    return mpl.colors.to_hex((red, green, blue))
 
 
 def _mixed(shade: str, share: float) -> str:
@@ -173,7 +177,7 @@ def tiles(
         most: most columns; by default two for up to four panels or where titles are long, else
             three.
     """
-    titles = list(titles) or [""]
+    titles = list(map(in_words, titles)) or [""]
     count = len(titles)
     columns = min(count, most or (2 if count <= 4 or max(map(len, titles)) > 36 else 3))
     rows = -(-count // columns)
@@ -193,8 +197,14 @@ def sample(label: str, **style: Any) -> Line2D:
     return Line2D([], [], markersize=5, label=label, **style)
 
 
-def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: int = 4) -> None:
-    """Title and legend above the panels, for which the figure grows.
+def head(
+    figure: Figure,
+    title: str,
+    handles: Sequence[Line2D] = (),
+    columns: int = 4,
+    below: str = "",
+) -> None:
+    """Title and legend above the panels, for which the figure grows, and a label below them.
 
     Args:
         figure: the figure.
@@ -202,7 +212,9 @@ def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: in
             shown may follow in a second.
         handles: of the legend.
         columns: its most columns; fewer where they do not fit.
+        below: what the axes show from left to right.
     """
+    figure.supxlabel(fill(below, 80), fontsize="medium")
     figure.set_label(title.partition("\n")[0])
     # Two of them would be a formula.
     title, _, caption = (line.replace("$", r"\$") for line in title.partition("\n"))
@@ -217,13 +229,15 @@ def head(figure: Figure, title: str, handles: Sequence[Line2D] = (), columns: in
     ]
     for handle in handles:
         handle.set_label(
-            fill(str(handle.get_label()), _CHARACTERS["text"] - 8, break_long_words=False)
+            fill(
+                in_words(str(handle.get_label())), _CHARACTERS["legend"] - 8, break_long_words=False
+            )
         )
     if handles:
         longest = max(
             len(line) for handle in handles for line in str(handle.get_label()).splitlines()
         )
-        columns = max(1, min(columns, len(handles), _CHARACTERS["text"] // (longest + 7)))
+        columns = max(1, min(columns, len(handles), _CHARACTERS["legend"] // (longest + 7)))
         above.append(
             figure.legend(
                 handles=handles,

@@ -15,11 +15,14 @@ from matplotlib.figure import Figure
 from feddep.reporting import drawing
 from feddep.reporting.drawing import INK, sample
 from feddep.reporting.frames import ordered
-from feddep.reporting.labels import method_title, sort_methods
+from feddep.reporting.labels import in_words, method_title, sort_methods
+from feddep.reporting.load import Study
 from feddep.reporting.markdown import flaw, mark, value
-from feddep.reporting.statistics import DECIDED
+from feddep.reporting.statistics import DECIDED, finding
 
 Row = Mapping[str, Any]
+_LINE = 0.12
+"""Of a line of a row's label, in inches."""
 _HIGH = 6.0
 """Of all rows of a forest, in inches: a figure is no higher than a window."""
 _LUMINANCE = (0.2126, 0.7152, 0.0722)
@@ -47,6 +50,8 @@ def lines(
         text: how a value is written.
         joined: whether a curve's points are joined.
     """
+    if joined and all(len(set(map(name, of))) == len(of) for of in panels.values()):
+        return _points(title, panels, x, name, labels, text)
     rows = [row for of in panels.values() for row in of]
     looks = drawing.looks({name(row): row.get("method") for row in rows})
     looks = {of: look if joined else {**look, "linestyle": "none"} for of, look in looks.items()}
@@ -64,12 +69,36 @@ def lines(
             _line_panel(ax, curves, values, x, looks, 0.25 if joined else 0.6)
             ax.set_xticks(range(len(values)), [text(each) for each in values])
             ax.set_xlim(-0.5, max(1, len(values)) - 0.5)
-        figure.supxlabel(labels[0], fontsize="medium")
         for ax in axes[:, 0]:
             ax.set_ylabel(labels[1])
         handles = [sample(each, **look) for each, look in looks.items()] if len(looks) > 1 else []
-        drawing.head(figure, title if len(looks) != 1 else f"{title}: {next(iter(looks))}", handles)
+        single = f"{title}: {in_words(next(iter(looks)))}" if len(looks) == 1 else title
+        drawing.head(figure, single, handles, below=labels[0])
     return figure
+
+
+def _points(
+    title: str,
+    panels: Mapping[str, Sequence[Row]],
+    x: Callable[[Row], Any],
+    name: Callable[[Row], str],
+    labels: tuple[str, str],
+    text: Callable[[Any], str],
+) -> Figure:
+    """A row each for what :func:`lines` would draw as curves of one point."""
+    values = {text(x(row)) for of in panels.values() for row in of if x(row) is not None}
+
+    def told(row: Row) -> str:
+        several = len(values) > 1 and x(row) is not None
+        return name(row) + (f", {labels[0]}={text(x(row))}" if several else "")
+
+    drawn = {
+        panel: {told(row): {"": {**row, **spread(row["mean"], row["std"])}} for row in of}
+        for panel, of in panels.items()
+    }
+    common = f"; {labels[0]} {values.pop()}" if len(values) == 1 else ""
+    label = f"{labels[1]}, mean and standard deviation"
+    return forests(title + common, drawn, label, rule=None)
 
 
 def _line_panel(
@@ -87,7 +116,7 @@ def _line_panel(
     floor, ceiling = _fences(
         [(row, row["mean"] + sign * (row["std"] or 0.0)) for row in rows for sign in (-1, 0, 1)]
     )
-    beyond: list[tuple[int, bool]] = []
+    beyond: list[tuple[int, float]] = []
     for k, (curve, points) in enumerate(curves.items()):
         look = looks[curve]
         if x(points[0]) is None:
@@ -100,34 +129,19 @@ def _line_panel(
         ax.errorbar(places, means, yerr=stds, markersize=4, linewidth=1.2, elinewidth=0.8, **look)
         for place, mean in zip(places, means, strict=True):
             if not floor <= mean <= ceiling:
-                spot = (round(place), mean < floor)
-                beyond.append(spot)  # those of one place and side above one another
-                edges = (floor, ceiling)
-                _mark_far(ax, mean, *spot, beyond.count(spot) - 1, edges, look["color"])
+                below = mean < floor
+                spot = (round(place), floor if below else ceiling)
+                ax.annotate(
+                    f"{'▾' if below else '▴'} {mean:.2f}",
+                    spot,
+                    (0, (7 if below else -7) * beyond.count(spot)),  # above one another
+                    va="bottom" if below else "top",
+                    color=drawing.legible(look["color"]),
+                    **_BESIDE,
+                )
+                beyond.append(spot)
     if any(not floor <= row["mean"] <= ceiling for row in rows):
         ax.set_ylim(floor, ceiling)
-
-
-def _mark_far(
-    ax: Axes,
-    mean: float,
-    place: int,
-    below: bool,
-    number: int,
-    ends: tuple[float, float],
-    shade: str,
-) -> None:
-    """A mean beyond the ends of the axis, as text at its edge, over the numbers that stand
-    there.
-    """
-    ax.annotate(
-        f"{'▾' if below else '▴'} {mean:.2f}",
-        (place, ends[1 - below]),
-        (0, (7 if below else -7) * number),
-        va="bottom" if below else "top",
-        color=shade,
-        **_BESIDE,
-    )
 
 
 def _fences(numbers: Sequence[tuple[Row, float]]) -> tuple[float, float]:
@@ -158,7 +172,7 @@ def forests(
     panels: Mapping[str, Mapping[str, Mapping[str, Row]]],
     label: str,
     *,
-    rules: Mapping[str, float] | None = None,
+    rule: float | None = 0.0,
     margin: float | None = None,
 ) -> Figure:
     """Numbers with their intervals, around a rule.  What is far from the others is a number at the
@@ -172,7 +186,7 @@ def forests(
             better, equivalent and worse, and marked if most of its runs stalled or are unfinished
             (:data:`feddep.reporting.markdown.MARKS`); one that stalled sets no axis.
         label: of the axis.
-        rules: by panel where its rule stands; without it at zero.
+        rule: where a line stands that they are compared with.
         margin: half the width of a band around zero.
     """
     drawn = [
@@ -188,22 +202,23 @@ def forests(
         looks = {"": {"color": INK, "marker": "o"}}
     most = max((len(rows) for rows in panels.values()), default=0)
     pitch = min(0.09 + 0.09 * max(1, len(names)), _HIGH / max(1, most * -(-len(panels) // 3)))
-    high = most * pitch
+    told = {
+        panel: _told(list(rows), 34 if len(panels) == 1 else 28) for panel, rows in panels.items()
+    }
+    heights = {
+        panel: np.array([max(1.0, _LINE / pitch * (1 + label.count("\n"))) for label in labels])
+        for panel, labels in told.items()
+    }
+    high = pitch * max((each.sum() for each in heights.values()), default=0)
     alike = len({tuple(rows) for rows in panels.values()}) == 1
     with drawing.style():
         figure, axes = drawing.tiles(list(panels), 0.45 + high)
         for ax, (panel, rows) in zip(axes.flat, panels.items(), strict=False):
+            places = np.cumsum(heights[panel]) - heights[panel] / 2
             if margin is not None:
                 ax.axvspan(-margin, margin, color="#eeeeee", zorder=0)
-            rule = 0.0 if rules is None else rules.get(panel)
             if rule is not None:
-                ax.axvline(
-                    rule,
-                    color=INK,
-                    linewidth=0.8,
-                    linestyle="-" if rules is None else ":",
-                    zorder=1,
-                )
+                ax.axvline(rule, color=INK, linewidth=0.8, zorder=1)
             fences = _fences(
                 [
                     (point, point[end])
@@ -213,28 +228,26 @@ def forests(
                     if point.get(end) is not None
                 ]
             )
-            for number, (row, points) in enumerate(rows.items()):
+            for middle, (row, points) in zip(places, rows.items(), strict=True):
                 if all(point["mean"] is None for point in points.values()):
                     ax.text(
                         0.02,
-                        number,
+                        middle,
                         "no run",
-                        color="#777777",
+                        color="#666666",
                         fontsize=6,
                         va="center",
                         transform=ax.get_yaxis_transform(),
                     )
                 for name, point in points.items():
                     if point["mean"] is not None:
-                        place = number + 0.8 / len(names) * (
+                        place = middle + 0.8 / len(names) * (
                             names.index(name) - (len(names) - 1) / 2
                         )
                         _interval(ax, point, place, looks[_key(row, name, point)], *fences)
-            labels = [fill(row, 34 if axes.shape[1] == 1 else 28) for row in rows]
-            ax.set_yticks(range(len(rows)), labels if ax in axes[:, 0] or not alike else [])
-            ax.set_ylim(len(rows) - 0.5, -0.5)
-            ax.locator_params(axis="x", nbins=max(3, 8 // axes.shape[1]))
-        figure.supxlabel(fill(label, 80), fontsize="medium")
+            ax.set_yticks(places, told[panel] if ax in axes[:, 0] or not alike else [])
+            ax.set_ylim(heights[panel].sum(), 0)
+            ax.locator_params(axis="x", nbins=max(3, 7 // axes.shape[1]))
         handles = [
             sample(name, **{**looks[name], **_NO_LINE})
             for name in names
@@ -255,10 +268,45 @@ def forests(
                 handles.append(sample(f"most runs {flawed}", color=INK, marker=sign, **_NO_LINE))
         drawing.head(
             figure,
-            title if names in ([], [""]) or len(names) > 1 else f"{title}: {names[0]}",
+            title if names in ([], [""]) or len(names) > 1 else f"{title}: {in_words(names[0])}",
             handles,
+            below=label,
         )
     return figure
+
+
+def spread(mean: float, std: float | None) -> dict[str, float]:
+    """A mean with its standard deviation, if it has one, as a point of a forest."""
+    half = 0.0 if std is None or np.isnan(std) else std
+    return {"mean": mean, "low": mean - half, "high": mean + half}
+
+
+def gains(
+    study: Study,
+    table: pd.DataFrame,
+    panels: Mapping[str, Mapping[str, Mapping[str, Row]]],
+    reference: str,
+    measure: str = "test accuracy",
+) -> Figure:
+    """A forest of differences from a reference, headed by what they say
+    (:func:`feddep.reporting.statistics.finding`), around the band of the study's margin.
+    """
+    title = f"{finding(table, study.margin)}\n{study.title}"
+    label = f"{measure} less that of {reference}, mean and 95 % interval"
+    return forests(title, panels, label, margin=study.margin["accuracy"])
+
+
+def _told(rows: Sequence[str], width: int) -> list[str]:
+    """The labels of rows, in lines of so many characters; where they are long, each tells what
+    differs from the row above.
+    """
+    parts = [in_words(row).split(", ") for row in rows]
+    if max(map(len, rows), default=0) > 3 * width:
+        parts = [
+            [part for part in here if part not in above] if here[0] == above[0] else here
+            for above, here in zip([[""], *parts], parts, strict=False)
+        ]
+    return [fill(", ".join(each), width) for each in parts]
 
 
 _NO_LINE: Any = {"linestyle": "none"}
@@ -282,17 +330,18 @@ def _interval(
 ) -> None:
     """A point of a forest; as text at the panel's edge where it is beyond floor or ceiling."""
     mean, shade = point["mean"], look["color"]
-    far: Any = {
-        "color": shade,
-        "fontsize": 6,
-        "va": "center",
-        "transform": ax.get_yaxis_transform(),
-    }
-    if mean < floor:
-        ax.text(0.0, place, f"◂ {mean:.3f}{mark(point)}", **far)
-        return
-    if mean > ceiling:
-        ax.text(1.0, place, f"{mean:.3f}{mark(point)} ▸", ha="right", **far)
+    if not floor <= mean <= ceiling:
+        below = mean < floor
+        ax.text(
+            0.0 if below else 1.0,
+            place,
+            f"◂ {mean:.3f}{mark(point)}" if below else f"{mean:.3f}{mark(point)} ▸",
+            ha="left" if below else "right",
+            va="center",
+            color=drawing.legible(shade),
+            fontsize=6,
+            transform=ax.get_yaxis_transform(),
+        )
         return
     if point.get("low") is not None:
         ax.hlines(
@@ -314,11 +363,12 @@ def _interval(
         markerfacecolor=face,
         **_NO_LINE,
     )
-    ax.annotate(mark(point).strip(), (mean, place), (0, 2), color=shade, **_BESIDE)
+    ax.annotate(mark(point).strip(), (mean, place), (0, 2), color=INK, **_BESIDE)
 
 
 def histories(title: str, panels: Sequence[tuple[str, pd.DataFrame, str, str]]) -> Figure:
-    """Quantities round by round, three panels in a row: a line a method, with a band around it.
+    """Quantities round by round: a line a method, with a band around it; three panels in a row, or
+    two where there are several quantities.
 
     Args:
         title: the figure's (:func:`feddep.reporting.drawing.head`).
@@ -332,19 +382,23 @@ def histories(title: str, panels: Sequence[tuple[str, pd.DataFrame, str, str]]) 
         for name, look in drawing.looks({name: name for name in names}).items()
     }
     with drawing.style():
-        figure, axes = drawing.tiles([panel for panel, *_ in panels], 1.25, 3)
+        quantities = {label for *_, label in panels}
+        figure, axes = drawing.tiles(
+            [panel for panel, *_ in panels], 1.25, 3 if len(quantities) == 1 else 2
+        )
         for ax, (_, shown, quantity, label) in zip(axes.flat, panels, strict=False):
             for name in sort_methods(shown["method"]):
                 points = shown[shown["method"] == name]
                 ax.plot(points["round"], points[f"{quantity}_mean"], linewidth=1.3, **looks[name])
                 ends = (points[f"{quantity}_{end}"] for end in ("low", "high"))
-                shade = looks[name]["color"]
-                ax.fill_between(points["round"], *ends, color=shade, alpha=0.15, linewidth=0)
+                ax.fill_between(
+                    points["round"], *ends, color=looks[name]["color"], alpha=0.15, linewidth=0
+                )
             ax.margins(x=0.01)
-            if ax in axes[:, 0] or len({label for *_, label in panels}) > 1:
+            if ax in axes[:, 0] or len(quantities) > 1:
                 ax.set_ylabel(label, fontsize=7)
-        figure.supxlabel("round", fontsize="medium")
-        drawing.head(figure, title, [sample(method_title(name), **looks[name]) for name in names])
+        handles = [sample(method_title(name), **looks[name]) for name in names]
+        drawing.head(figure, title, handles, below="round")
     return figure
 
 
@@ -373,17 +427,20 @@ def heat_map(
     for (row, column), number in np.ndenumerate(numbers):
         if np.isfinite(number):
             light = np.dot(mesh.to_rgba(number)[:3], _LUMINANCE) > 0.5
-            look: Any = {
-                "color": "black" if light else "white",
-                "fontsize": 6,
-                "ha": "center",
-                "va": "center",
-            }
-            ax.text(column + 0.5, row + 0.5, format(number, form), **look)
+            ax.text(
+                column + 0.5,
+                row + 0.5,
+                format(number, form),
+                color="black" if light else "white",
+                fontsize=6,
+                ha="center",
+                va="center",
+            )
+    few = values.shape[1] <= 3
     ax.set_xticks(
         np.arange(values.shape[1]) + 0.5,
-        [fill(each, 24) for each in values.columns],
-        rotation=90,
+        [fill(each, 15 if few else 24) for each in values.columns],
+        rotation=0 if few else 90,
         fontsize=6,
     )
     ax.set_yticks(np.arange(values.shape[0]) + 0.5, list(values.index), fontsize=6)

@@ -10,19 +10,17 @@ import markdown
 from feddep.utils.errors import DataError
 
 _STYLE = """\
-body {
-  margin: 0 auto; max-width: 62rem; padding: 1rem;
-  font: 16px/1.5 system-ui, sans-serif; color: #222;
-}
+:root { color-scheme: light dark; }
+body { margin: 0 auto; max-width: 62rem; padding: 1rem; font: 16px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; }
-h2 { font-size: 1.2rem; border-bottom: 1px solid #ddd; }
+h2 { font-size: 1.2rem; border-bottom: 1px solid #8886; }
 h3 { font-size: 1rem; }
 table {
   display: block; overflow-x: auto; border-collapse: collapse;
   font-size: .875rem; font-variant-numeric: tabular-nums;
 }
 th, td {
-  padding: .3rem .75rem .3rem 0; text-align: left; border-bottom: 1px solid #ddd;
+  padding: .3rem .75rem .3rem 0; text-align: left; border-bottom: 1px solid #8886;
   white-space: nowrap;
 }
 img { max-width: 100%; height: auto; }"""

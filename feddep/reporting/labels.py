@@ -47,8 +47,29 @@ _IN_WORDS = {
     "features=raw": "raw features",
     "features=row": "features scaled by row",
     "features=minmax": "features scaled to 0–1",
+    "partition=shards": "parts of few classes",
+    "split_unseen=true": "test nodes unseen",
+    "noise=feature_sparsity": "features lost",
+    "noise=topology_noise": "edges changed",
+    "noise=label_noise": "labels wrong",
+    "prototypes=null": "a prototype a class",
 }
-_SHARES = {"labelled": "labelled", "split_train": "training", "split_val": "validation"}
+_SHARES = {
+    "labelled": "labelled",
+    "split_train": "training",
+    "split_val": "validation",
+    "participation": "of clients a round",
+    "lost_updates": "of updates lost",
+}
+_FORMS = {
+    "clients": "{} clients",
+    "new_clients": "{} new clients",
+    "rounds": "{} rounds",
+    "epsilon": "ε = {}",
+    "label_epsilon": "ε = {} for labels",
+    "theta": "θ = {}",
+    "delta": "δ = {}",
+}
 
 
 def dataset_title(spelled: str) -> str:
@@ -58,11 +79,23 @@ def dataset_title(spelled: str) -> str:
     return ", ".join([title, *map(_in_words, changes)])
 
 
+def in_words(label: str) -> str:
+    """A label of a figure whose options are told in words: of ``FedGCN, labels=true, M=5`` it makes
+    ``FedGCN, with labels, M=5``.
+    """
+    return ", ".join(map(_in_words, label.split(", ")))
+
+
 def _in_words(change: str) -> str:
-    option, _, value = change.partition("=")
+    option, sign, value = change.partition("=")
     if option in _SHARES:
         return f"{100 * float(value):g} % {_SHARES[option]}"
-    return _IN_WORDS.get(change, change)
+    if change in _IN_WORDS or not sign or len(option) == 1:  # as in M=5
+        return _IN_WORDS.get(change, change)
+    name, value = option.replace("_", " "), value.replace("_", " ").removesuffix(".0")
+    if value in ("true", "false", "null"):
+        return f"{'with' if value == 'true' else 'without'} {name}"
+    return _FORMS.get(option, name + (" {}" if value[0].isdigit() else ": {}")).format(value)
 
 
 def graph_family(spelled: str) -> str:

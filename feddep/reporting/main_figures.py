@@ -55,11 +55,11 @@ def accuracy(setting: str, summary: pd.DataFrame) -> Figure:
 def _gains(rows: pd.DataFrame, sources: Collection[str]) -> dict[str, dict[str, Any]]:
     """The gains of a method on a dataset, by source."""
     return {
-        source: {
+        source if len(sources) > 1 else "": {
             "mean": rows[source].mean(),
             "low": rows[source].min(),
             "high": rows[source].max(),
-            "method": rows["method"].iloc[0] if source == OURS else source,
+            "method": None if source == OURS else source,
         }
         for source in sources
         if rows[source].notna().any()

@@ -24,9 +24,8 @@ LOCAL = {"local_before_": "local, before", "local_after_": "local, after"}
 """Where each node is classified by its owner: what columns begin with, and how lines are called."""
 _SIDE_BY_SIDE = 2
 """Datasets beside each other on a page."""
+_TITLE = "# Node classification accuracy\n"
 _NOTES = """\
-# Node classification accuracy
-
 - *ours*: mean ± sample standard deviation over the seeds; for Local each seed's number is the mean
   over the clients' models. *local*, where it was measured: the same test nodes, each classified by
   its owner on its own, possibly mended subgraph, before and after the local steps of the round.
@@ -83,12 +82,11 @@ def markdown(tables: Mapping[str, pd.DataFrame], found: Mapping[str, str]) -> st
     """
     accuracy, comparisons = tables["accuracy"], tables["comparisons"]
     papers_too = accuracy.filter(like="paper_").notna().any(axis=None)
-    parts = [_NOTES + (_PAPERS if papers_too else "")]
-    for setting in dict.fromkeys(accuracy["setting"]):
-        parts += [
-            f"## Setting {setting}\n",
-            _image(f"accuracy_{setting}", found),
-        ]
+    settings = list(dict.fromkeys(accuracy["setting"]))
+    images = [_image(f"accuracy_{setting}", found) for setting in settings]
+    parts = [_TITLE, *images, _NOTES + (_PAPERS if papers_too else "")]
+    for setting in settings:
+        parts.append(f"## Setting {setting}\n")
         for selection, title in SELECTIONS.items():
             parts.append(f"### {title.capitalize()}\n")
             parts += [md.table(*block) for block in _blocks(accuracy, setting, selection)]

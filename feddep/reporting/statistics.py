@@ -276,16 +276,17 @@ def finding(table: pd.DataFrame, margin: Mapping[str, Any]) -> str:
     won = (table["verdict"] == "better") & (table["mean_difference"] >= margin["accuracy"])
     lost = (table["verdict"] == "worse") & (table["mean_difference"] <= -margin["accuracy"])
     reference = method_title(variants.base(table["reference"].iloc[0]))
+    reference += "," if "," in reference else ""
     by = "a point" if margin["accuracy"] == 0.01 else f"{margin['accuracy']:g}"
     found = f"No method beats {reference} by {by}"
-    for ends, verb in ((won, "beat"), (lost, "lost to")):
+    for ends, verbs in ((won, ("beat", "beats")), (lost, ("lose to", "loses to"))):
         names = dict.fromkeys(table["method"][asked & ends].map(variants.base).map(method_title))
         often = f"{(asked & ends).sum()} of {asked.sum()} cases"
-        if names and (verb == "beat" or 2 * (asked & ends).sum() > asked.sum()):
+        if names and (ends is won or 2 * (asked & ends).sum() > asked.sum()):
             who = " and ".join(names) if len(names) <= 3 else f"{len(names)} methods"
-            found = f"By {by} or more {who} {verb} {reference} in {often}"
+            found = f"{who} {verbs[len(names) == 1]} {reference} by {by} in {often}"
             break
     more = judged & (sees == "more") & ~asked
     if (more & won).any():
-        found += f"; what sees more of the graph did in {(more & won).sum()} of {more.sum()}"
+        found += f"; what sees more of the graph does in {(more & won).sum()} of {more.sum()}"
     return found

@@ -72,9 +72,9 @@ class TrainingConfig(Parameters):
     """what a client counts in FedAvg's mean: its training `nodes`, or the same as others (McMahan
     et al.: `nodes`; FedDEP, FedSage: `equal`)"""
     evaluation: Annotated[Literal["method", "owners"], InKey(default=False)] = "method"
-    """which test is reported: that which the `method` declares, or `owners`. Then each client
-    classifies its own test nodes with its own model, before or after its local training, whichever
-    is better on its validation nodes"""
+    """which test is reported. `method`: the one that the method declares. `owners`: each client
+    classifies its own test nodes with its own model, before or after its local steps, whichever is
+    better on validation nodes"""
     metric: Annotated[Metric, InKey(default=False)] = "accuracy"
     """`accuracy`: share of nodes that get their true class. `roc_auc`, for two classes: how often a
     node of class 1 is ranked above one of class 0; pages print it as accuracy"""

@@ -149,30 +149,30 @@ class Task:
         return self.partition
 
     @cached_property
-    def newcomers(self) -> set[int]:
+    def new_clients(self) -> set[int]:
         """Numbers of the clients of which training knows nothing, as the setting's
         ``new_clients`` asks for.
         """
         order = seeding.generator(self.seed, "new clients").permutation(self.ownership.num_clients)
         return set(order[: self.setting.new_clients].tolist())
 
-    def with_newcomers(self) -> "Task":
-        """The task whose newcomers are tested, and nobody else; the others validate.
+    def with_new_clients(self) -> "Task":
+        """The task whose new clients are tested, and nobody else; the others validate.
 
         Raises:
             ConfigError: if all clients are new.
         """
         check_new_clients(self.setting.new_clients, self.ownership.num_clients)
-        new = self.ownership.node[np.isin(self.ownership.client, list(self.newcomers))]
+        new = self.ownership.node[np.isin(self.ownership.client, list(self.new_clients))]
         val, test = np.setdiff1d(self.split.val, new), np.intersect1d(self.split.test, new)
         return replace(self, split=Split(self.split.train, val, test))
 
     @property
     def known(self) -> ClientData:
-        """What training knows of: the graph and its split, without the newcomers' nodes."""
+        """What training knows of: the graph and its split, without the nodes of new clients."""
         if not self.setting.new_clients:
             return self.graph, self.split
-        old = ~np.isin(self.ownership.client, list(self.newcomers))
+        old = ~np.isin(self.ownership.client, list(self.new_clients))
         nodes = np.unique(self.ownership.node[old])
         return self.graph.subgraph(nodes), self.split.restrict(nodes)
 

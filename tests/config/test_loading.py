@@ -414,8 +414,3 @@ def test_an_entry_that_is_named_twice_in_other_words_is_refused(methods: dict[st
 def test_a_sentence_shows_what_cannot_be_seen(key: str, text: str):
     found = refusal(changed(key, [text] if key in ("plugins", "studies") else text))
     assert found.isprintable()
-
-
-@pytest.mark.parametrize("plugin", ["/dev/zero", "/dev", "none.py"])
-def test_a_plugin_that_is_no_file_is_refused(plugin: str):
-    assert plugin in refusal({**MINIMAL, "plugins": [plugin]})

@@ -28,19 +28,6 @@ def test_what_is_spelled_is_read(changes):
     assert variants.base(spelled) == "feddep"
 
 
-def test_names_are_readable():
-    changes = {
-        "prototypes": 3,
-        "bernoulli_rate": 0.5,
-        "clustering": "dec",
-        "labelled": None,
-        "shared": True,
-    }
-    expected = "feddep,prototypes=3,bernoulli_rate=0.5,clustering=dec,labelled=null,shared=true"
-    assert variants.format_name("feddep", changes) == expected
-    assert variants.format_name("fedavg", {}) == "fedavg"
-
-
 def test_lists_take_each_of_their_values():
     found = list(variants.combinations({"a": [1, 2], "b": "x", "c": [True, None]}))
     assert found == [{"a": a, "b": "x", "c": c} for a in (1, 2) for c in (True, None)]

@@ -482,15 +482,6 @@ def test_an_attribute_of_another_type_is_named(name: str, value: Any, tmp_path: 
         own_files.read(tmp_path / "graph.pt")
 
 
-@pytest.mark.parametrize("name", ["labels", "adj_indptr", "attr_shape"])
-def test_an_array_that_is_missing_is_named(name: str, tmp_path: Path):
-    arrays = npz_arrays(GRAPH)
-    del arrays[name]
-    np.savez(tmp_path / "graph.npz", **arrays)
-    with pytest.raises(DataError, match=name):
-        own_files.read(tmp_path / "graph.npz")
-
-
 def test_checksums_are_of_the_content_alone(tmp_path: Path):
     """Keys of results on graphs of one's own rest on them."""
     path = tmp_path / "graph.npz"

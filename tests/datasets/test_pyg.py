@@ -5,20 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
 from torch_geometric.data import Data
 
 from feddep.datasets import pyg
-from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
-from feddep.graph.split import Split, random_split
+from feddep.graph.split import random_split
 from feddep.utils.errors import DataError
-from graphs import graphs, random_graph
-
-
-@given(graphs())
-def test_there_and_back(graph: Graph):
-    assert pyg.from_data(pyg.to_data(graph)).fingerprint == graph.fingerprint
+from graphs import random_graph
 
 
 def test_data_is_consistent():
@@ -104,18 +97,3 @@ def test_other_forms_of_data():
 def test_data_that_is_no_graph(changes: dict[str, Any]):
     with pytest.raises(DataError):
         pyg.from_data(example(**changes))
-
-
-def test_masks_that_are_no_split():
-    mask = torch.tensor([True, False, False])
-    with pytest.raises(DataError):
-        pyg.split_of(example(train_mask=mask))
-    with pytest.raises(DataError):
-        pyg.split_of(example(train_mask=mask, val_mask=mask, test_mask=~mask))
-    with pytest.raises(DataError):
-        pyg.split_of(example(train_mask=mask, val_mask=mask.long(), test_mask=mask))
-    masks = {
-        f"{part}_mask": torch.arange(3) == number
-        for number, part in enumerate(("train", "val", "test"))
-    }
-    assert isinstance(pyg.split_of(example(**masks)), Split)

@@ -13,7 +13,7 @@ from feddep.config.loading import Config, merged, validate
 from feddep.config.models import Configuration, Dataset, Synthetic
 from feddep.datasets import own_files, synthetic
 from feddep.datasets.public_graphs import REGISTRY
-from feddep.experiment import keys, plan
+from feddep.experiment import keys
 from feddep.experiment.plan import Run, one_run
 from feddep.graph import noise, partition, partitioners, scaling, split
 from feddep.methods import plugins, registry
@@ -149,16 +149,6 @@ def test_no_key_of_the_configuration_is_forgotten():
     assert set(Dataset.model_fields) - {"path", "synthetic"} <= {
         path.rpartition(".")[2] for path, _, _ in EVERY_KEY
     }
-
-
-def test_keys_of_a_plan_are_distinct():
-    config = validate(RAW)
-    for found in (
-        [run.key for run in plan.runs(config)],
-        [run.partition_key for run in plan.partitions(config)],
-    ):
-        assert len(set(found)) == len(found) > 4
-    assert one_run(config, "fedavg", 5, 1).split_key != BEFORE["split"]
 
 
 def test_a_name_is_only_a_name():

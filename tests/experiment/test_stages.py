@@ -15,12 +15,11 @@ import pytest
 from feddep.config.loading import Config, merged, validate
 from feddep.experiment import data_tables, plan, runs, stages, training_stages, verification
 from feddep.experiment.plan import Run, one_run
-from feddep.experiment.steps import step_jobs
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
 from feddep.utils.errors import ConfigError, DataError, FeddepError
-from feddep.utils.files import read_arrays, read_json, write_json
+from feddep.utils.files import read_arrays, write_json
 from graphs import npz_arrays, random_graph
 from workspace import CONFIG
 
@@ -93,55 +92,6 @@ def test_each_stage_writes_what_it_says(made: Made):
     assert len(content["curve"]["round"]) == len(content["curve"]["loss"]) == 2
     weights = read_arrays(made.model, FEDDEP.key)
     assert all(np.isfinite(each).all() for each in weights.values())
-
-
-def damaged(content: bytes, rng: np.random.Generator) -> bytes:
-    """A file with a bit flipped, cut off, with something at its end, or with two blocks swapped."""
-    found, how = bytearray(content), int(rng.integers(4))
-    at, other = (int(place) for place in rng.integers(len(content) - 8, size=2))
-    if how == 0:
-        found[at] ^= 1 << int(rng.integers(8))
-    elif how == 1:
-        del found[at:]
-    elif how == 2:
-        found += rng.bytes(9)
-    else:
-        found[at : at + 8] = content[other : other + 8]
-        found[other : other + 8] = content[at : at + 8]
-    return bytes(found)
-
-
-def read_or_refused(file: Path, key: str) -> Any:
-    """The content of a file of the cache, or the sentence of the error."""
-    try:
-        return read_json(file, key) if file.suffix == ".json" else read_arrays(file, key)
-    except DataError as error:
-        return str(error)
-
-
-def test_no_damaged_file_of_the_cache_is_used(made: Made, tmp_path: Path):
-    keys = {
-        "graph": FEDDEP.graph_key,
-        "split": FEDDEP.split_key,
-        "partition": FEDDEP.partition_key,
-        **{job.step.stage: job.key for job in step_jobs(FEDDEP)},
-    }
-    files = {made.files[name]: key for name, key in keys.items()}
-    files |= {file.with_suffix(".json"): key for file, key in files.items()}
-    files |= {made.trained: FEDDEP.key, made.model: FEDDEP.key}
-    rng, refused = np.random.default_rng(0), 0
-    for file in filter(Path.is_file, files):  # a split has no facts beside it
-        whole, copy = read_or_refused(file, files[file]), tmp_path / file.name
-        assert not isinstance(whole, str)
-        for _ in range(8):
-            copy.write_bytes(damaged(file.read_bytes(), rng))
-            found = read_or_refused(copy, files[file])
-            if isinstance(found, str):
-                assert copy.name in found
-                refused += 1
-            else:  # white space of JSON, or equal blocks
-                np.testing.assert_equal(found, whole)
-    assert refused > 90
 
 
 OTHERS: dict[str, dict[str, Any]] = {

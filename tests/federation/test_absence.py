@@ -98,16 +98,15 @@ def test_the_server_averages_what_it_is_sent():
 
 
 @pytest.mark.parametrize("name", FEDERATED)
-def test_every_method_trains_the_same_twice_and_together(name: str):
+def test_every_method_trains_the_same_together_and_alone(name: str):
     changes = {"weight_decay": 0.0, "optimizer": "sgd"} if name == "scaffold" else {}
     task = absent_task(name, **changes)
-    ours, again, alone = (
-        run_on(dataclasses.replace(task, stacked=stacked), name) for stacked in (None, None, False)
+    ours, alone = (
+        run_on(dataclasses.replace(task, stacked=stacked), name) for stacked in (None, False)
     )
-    for other in (again, alone):
-        assert str(ours.curve) == str(other.curve)  # a loss may be unknown
-        assert ours.history.after == other.history.after
-        assert ours.communication == other.communication
+    assert str(ours.curve) == str(alone.curve)  # a loss may be unknown
+    assert ours.history.after == alone.history.after
+    assert ours.communication == alone.communication
     sent = counted(ours.communication, "training")
     assert 0 < sum(messages for messages, _ in sent.values()) <= 6 * 2
     assert all(torch.isfinite(tensor).all() for tensor in ours.weights().values())
@@ -147,22 +146,22 @@ def test_a_round_without_training_nodes_leaves_the_model(name: str):
             assert result.history.before[i] == result.history.before[i - 1]
 
 
-SERVED = [name for name, method in METHODS.items() if method.absence and method.newcomers]
+SERVED = [name for name, method in METHODS.items() if method.absence and method.new_clients]
 
 
-def newcomers_task(name: str, new: int = 2) -> Task:
+def new_clients_task(name: str, new: int = 2) -> Task:
     """Two of four clients are new, and the same clients have models at the same rounds."""
     setting = {"learning_rate": 0.1, "weight_decay": 0.0, "local_epochs": 3, "rounds": 6}
     task = task_of(name, clients=4, **{**OWNED, **setting, "new_clients": new})
     task = dataclasses.replace(task, partition=louvain(task.graph, 4, 0))
-    return task.with_newcomers() if new else task
+    return task.with_new_clients() if new else task
 
 
 @pytest.mark.parametrize("name", [name for name in SERVED if METHODS[name].full_batch])
-def test_newcomers_send_nothing_and_are_tested_alone(name: str):
-    task = newcomers_task(name)
+def test_new_clients_send_nothing_and_are_tested_alone(name: str):
+    task = new_clients_task(name)
     result, messages = observed(task, name)
-    new = task.newcomers
+    new = task.new_clients
     assert {each.client for each in messages if each.direction == "up"} <= {0, 1, 2, 3} - new
     for counts in (*result.history.before, *result.history.after):
         validated, tested = (
@@ -178,11 +177,11 @@ def test_newcomers_send_nothing_and_are_tested_alone(name: str):
 
 
 @pytest.mark.parametrize("name", ["fedavg", "fedper", "scaffold", "global"])
-def test_newcomers_data_reach_nobody(name: str):
+def test_data_of_new_clients_reach_nobody(name: str):
     """With other labels at their nodes the others have the same models."""
-    task = newcomers_task(name)
+    task = new_clients_task(name)
     labels = task.graph.labels.copy()
-    labels[np.isin(task.ownership.client, list(task.newcomers))] = 0
+    labels[np.isin(task.ownership.client, list(task.new_clients))] = 0
     other = dataclasses.replace(task, graph=dataclasses.replace(task.graph, labels=labels))
     ours, theirs = (run_on(each, name) for each in (task, other))
     assert [each.validation for each in ours.history.before] == [
@@ -191,10 +190,10 @@ def test_newcomers_data_reach_nobody(name: str):
     assert all(torch.equal(tensor, theirs.weights()[key]) for key, tensor in ours.weights().items())
 
 
-def test_newcomers_have_the_model_of_a_federation_without_them():
-    """FedAvg of the others on the same graph gives the weights that newcomers are tested with."""
-    task, name = newcomers_task("fedavg"), "fedavg"
-    old = sorted({0, 1, 2, 3} - task.newcomers)
+def test_new_clients_have_the_model_of_a_federation_without_them():
+    """FedAvg of the others on the same graph gives the weights that new clients are tested with."""
+    task, name = new_clients_task("fedavg"), "fedavg"
+    old = sorted({0, 1, 2, 3} - task.new_clients)
     assert task.partition is not None
     owner = task.partition.client
     nodes = np.flatnonzero(np.isin(owner, old))
@@ -214,7 +213,7 @@ def test_newcomers_have_the_model_of_a_federation_without_them():
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_methods_without_a_model_for_newcomers_refuse(name: str):
+def test_methods_without_a_model_for_new_clients_refuse(name: str):
     method = METHODS[name]
     setting = TrainingConfig(encoder=method.encoders[0], full_batch=not method.mini_batch)
     fields = {**setting.model_dump(), "new_clients": 2}
@@ -230,7 +229,7 @@ def test_methods_without_a_model_for_newcomers_refuse(name: str):
 
 def test_somebody_has_to_train():
     with pytest.raises(ConfigError, match="new_clients"):
-        newcomers_task("fedavg", new=4)
+        new_clients_task("fedavg", new=4)
 
 
 @pytest.mark.parametrize("rounds", [1, 4])

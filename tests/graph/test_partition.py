@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from feddep.datasets.synthetic import planted_partition
 from feddep.graph.graph import Graph
 from feddep.graph.partition import (
-    Partition,
     assign_communities,
     find_communities,
     louvain,
     modularity,
     statistics,
 )
-from feddep.utils.errors import DataError, PartitionError
+from feddep.utils.errors import PartitionError
 
 
 @pytest.fixture(scope="module")
@@ -146,14 +145,3 @@ def test_statistics_against_networkx(graph):
     assert numbers["mean_client_edges"] == pytest.approx(inside / 3)
     assert numbers["missing_edges"] == whole.number_of_edges() - inside
     assert {key: numbers[key] for key in found.facts} == found.facts
-
-
-def test_save_and_load(tmp_path):
-    partition = assign_communities(np.arange(20), 3, 1)
-    partition.save(tmp_path / "partition.safetensors")
-    loaded = Partition.load(tmp_path / "partition.safetensors")
-    np.testing.assert_array_equal(loaded.client, partition.client)
-    assert loaded.client.dtype == np.int64
-    assert loaded.num_clients == 3
-    with pytest.raises(DataError):
-        Partition.load(tmp_path / "partition.safetensors", "another key")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from feddep.datasets.synthetic import planted_partition
 from feddep.graph.graph import Graph
-from feddep.graph.partition import Partition, louvain, statistics
+from feddep.graph.partition import Partition, statistics
 from feddep.graph.partitioners import (
     METHODS,
     REVISION,
@@ -86,18 +86,6 @@ def test_the_partition_of_this_revision(way: dict[str, str]):
     assert hashlib.sha256(made.tobytes()).hexdigest()[:12] == known[REVISION][named(way)]
 
 
-def test_louvain_is_what_it_was(graph: Graph):
-    made, before = partition(graph, 5, 3, delta=15), louvain(graph, 5, 3, 15)
-    np.testing.assert_array_equal(made.client, before.client)
-    # No method among them, as runs of before there was a choice have none.
-    assert made.facts == before.facts
-    assert partition(graph, 5, 3, "random").facts == {"method": "random", "cut_nodes": 0}
-    assert (
-        partition(graph, 5, 3, engine="igraph").facts.items()
-        >= {"method": "louvain", "engine": "igraph"}.items()
-    )
-
-
 def test_igraph_finds_the_communities_of_large_graphs_where_nobody_chooses(
     graph: Graph, monkeypatch: pytest.MonkeyPatch
 ):
@@ -150,10 +138,6 @@ def test_a_graph_without_edges(way: dict[str, str]):
 def test_too_few_or_too_many_clients(graph: Graph, way: dict[str, str], clients: int):
     with pytest.raises(PartitionError):
         partition(graph, clients, 0, **way)
-
-
-def test_a_client_of_a_dirichlet_partition_may_have_ten_nodes(graph: Graph):
-    assert np.bincount(partition(graph, 12, 21, "dirichlet").client).min() == 10
 
 
 @pytest.mark.parametrize(("clients", "shards"), [(2, 2), (10, 2), (6, 3), (60, 10)])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from feddep.graph.split import Split, class_balanced_split, random_split
-from feddep.utils.errors import ConfigError, DataError
+from feddep.utils.errors import ConfigError
 
 FRACTIONS = {"train": 0.6, "val": 0.2, "test": 0.2}
 
@@ -87,15 +87,6 @@ def test_restricted_ids_name_the_same_nodes(seed, order, count):
         assert mine.dtype == np.int64
         assert (np.diff(mine) > 0).all()
         assert set(nodes[mine]) == set(part) & set(nodes)
-
-
-def test_a_file_is_read_as_the_split_of_its_key(tmp_path):
-    split, path = random_split(50, FRACTIONS, 0), tmp_path / "split.safetensors"
-    split.save(path, "key")
-    assert_same(Split.load(path), split)
-    assert_same(Split.load(path, "key"), split)
-    with pytest.raises(DataError):
-        Split.load(path, "other")
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(0, 9))

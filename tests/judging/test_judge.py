@@ -82,9 +82,6 @@ def test_a_perfect_file_is_flagged(board: Board, tmp_path: Path):
     assert board.command("judge", tmp_path, *given) == 0
     (row,) = pd.read_csv(out / "table.csv").to_dict("records")
     assert (row["mean"], row["above_oracle"], row["rank"]) == (1, True, "1 [1, 1] of 4")
-    page = (out / "page.md").read_text()
-    assert "above FedAvg, oracle" in page
-    assert "On no graph" in page  # all runs are unfinished
     row = yaml.safe_load((out / "row.yaml").read_text())
     assert row["claims"]["mini"] == {"test": 1.0, "validation": 1.0}
     files = {"page.md", "figure.svg", "row.tex", "row.yaml", "mini.npz", "seeds.csv"}

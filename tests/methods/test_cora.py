@@ -15,15 +15,14 @@ SETTING = TrainingConfig(optimizer="sgd", learning_rate=0.1, rounds=20)
 
 
 @pytest.mark.data
-def test_federated_training_comes_near_global_and_local_does_not(cora: Graph):
+def test_federated_training_is_better_than_local(cora: Graph):
     split = random_split(cora.num_nodes, {"train": 0.6, "val": 0.2, "test": 0.2}, 0)
     partition = louvain(cora, 5, 0)
     accuracy = {}
-    for name in ("global", "fedavg", "local"):
+    for name in ("fedavg", "local"):
         method = registry.find(name)
-        task = Task(name, cora, split, partition if method.partitioned else None, SETTING, 0)
+        task = Task(name, cora, split, partition, SETTING, 0)
         reported = summary(method.run(task, method.parameters()))
         accuracy[name] = reported["accuracy"]["best"]
-    assert accuracy["global"] > 0.84
     assert accuracy["fedavg"] > 0.83
     assert 0.35 < accuracy["local"] < 0.70

@@ -74,7 +74,7 @@ def first_difference(ours: list[Message], theirs: list[Message]) -> Message | No
 def test_no_message_depends_on_what_a_client_was_not_told(
     name: str, options: dict[str, Any], setting: dict[str, Any]
 ):
-    task = task_of(name, **setting)
+    task = task_of(name, rounds=2, **setting)
     before = by_client(task, name, **options)
     after = by_client(changed_client(task, CLIENTS - 1), name, **options)
     for client in range(CLIENTS - 1):

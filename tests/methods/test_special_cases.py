@@ -21,6 +21,7 @@ SIMPLER: list[tuple[str, dict[str, Any], str, dict[str, Any]]] = [
     ("feddep", UNMENDED, "fedavg", FIELD),
     ("feddep", UNMENDED, "fedavg", {**FIELD, "encoder": "sage"}),
     ("feddep", UNMENDED, "fedavg", {**FIELD, "encoder": "mlp"}),
+    ("feddep", UNMENDED, "fedavg", {**FIELD, "encoder": "gat"}),
     ("feddep_joint", UNMENDED, "fedavg", {}),
     ("fedavg_finetuned", {"tuning_rounds": 0}, "fedavg", FIELD),
     ("fedavg_finetuned", {"tuning_rounds": ROUNDS}, "local", FIELD),

@@ -7,9 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from torch_geometric.nn import models
 
-from feddep.federation.boundary import schema_of
 from feddep.graph.sampling import PAD, SampledTrees, sample_trees
 from feddep.nn.encoders import new_encoder
 from feddep.nn.feature_table import FeatureTable
@@ -72,14 +70,6 @@ def test_it_is_a_function_of_its_streams():
         torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True)
     )
     assert torch.equal(before, torch.random.get_rng_state())
-
-
-def test_the_model_is_that_of_pytorch_geometric():
-    model = new_encoder(f"{PYG}.GIN", *SIZES)
-    assert isinstance(model.model, models.GIN)
-    assert schema_of(model) == {
-        f"model.{name}": shape for name, shape in schema_of(models.GIN(7, 6, 2, 3)).items()
-    }
 
 
 @pytest.mark.parametrize(

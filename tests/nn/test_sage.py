@@ -97,19 +97,6 @@ def test_the_training_step_is_that_of_the_plain_implementation():
         torch.testing.assert_close(our.bias.grad, their.lin_l.bias.grad)
 
 
-def test_dropout_is_for_training_and_follows_its_generator():
-    graph = random_graph(20, 40, seed=3)
-    model = new_model(graph, dropout=0.5)
-    table = FeatureTable(graph.features)
-    trees = sample_trees(graph, np.arange(20), (3,) * 2, np.random.default_rng(0))
-    first, again, other = (
-        model(trees, table, torch.Generator().manual_seed(seed)) for seed in (0, 0, 1)
-    )
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)
-    assert torch.equal(model(trees, table), model(trees, table))
-
-
 def test_initial_weights_have_the_spread_of_separate_linear_maps():
     convolution = drawn(SAGEConv(400, 50))
     assert convolution.weight.abs().max() <= 1 / 20

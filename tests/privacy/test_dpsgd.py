@@ -26,6 +26,7 @@ from feddep.training.config import TrainingConfig
 from feddep.training.learner import new_optimizer
 from feddep.utils import seeding
 from graphs import graphs, random_graph
+from small_models import flat
 
 MODELS = ["sage", "authors", "paper"]
 WIDTH = 3
@@ -60,10 +61,6 @@ def some_trees(
     return sample_trees(graph, roots, (fanout,) * layers, rng), torch.from_numpy(
         graph.labels[roots]
     )
-
-
-def flat(tensors: list[Tensor]) -> Tensor:
-    return torch.cat([tensor.flatten() for tensor in tensors])
 
 
 def gradient_of(model: nn.Module) -> Tensor:

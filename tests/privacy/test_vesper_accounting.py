@@ -263,13 +263,15 @@ def test_weights_that_learn_through_edges_have_no_guarantee():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ACCOUNTANTS)
-@pytest.mark.parametrize("epsilon", [0.5, 25.0])
+@pytest.mark.parametrize(
+    ("name", "epsilon"),
+    [*((name, 25.0) for name in ACCOUNTANTS), ("paper", 0.5), ("paper_fixed", 0.5)],
+)
 def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float):
     accountant = ACCOUNTANTS[name](
         VerticalTraining(nodes=500, batch=50, steps=40, layers=2, degree=3)
     )
-    if epsilon < 1 and name in ("paper", "paper_fixed"):
+    if epsilon < 1:
         # Two is in the theorem's place of a divergence that vanishes: its orders above 2 do not
         # vanish with noise.
         assert accountant.epsilon(NOISES[1], 1e-5) > epsilon
@@ -281,7 +283,7 @@ def test_noise_is_the_least_that_keeps_a_budget(name: str, epsilon: float):
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4)
 @given(
     st.sampled_from([1, 500, 10**6]),
     st.sampled_from([1, 50, 10**6]),
@@ -293,7 +295,7 @@ def test_at_the_ends_of_all_ranges_there_is_a_bound(nodes, degree, steps, ratio,
     correction = Correction(weights="dpsgd", gradient_ratio=ratio)
     training = VerticalTraining(nodes, min(32, nodes), steps, 2, degree, correction=correction)
     for account in ACCOUNTANTS.values():
-        for delta in (1e-300, 1e-5, 0.999999):
+        for delta in (1e-300, 0.999999):
             assert account(training).epsilon(noise, delta) >= 0
 
 

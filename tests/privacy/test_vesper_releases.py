@@ -336,8 +336,9 @@ def compared(name: str, options: dict[str, Any], bounding: str, layers: int) -> 
     most: dict[str, float] = defaultdict(float)
     rng = np.random.default_rng(1)
     chosen = list(graphs(bounding))
+    # The number of rows of VFGNN that change is attained by random ones.
     for (nodes, edges, without), adverse in [
-        *((each, False) for each in chosen),
+        *((each, False) for each in (chosen if name == "vfgnn" else chosen[-1:])),
         *((each, True) for each in chosen[:-1]),
     ]:
         nonnegative, signed = worst_rows(

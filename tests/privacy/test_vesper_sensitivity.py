@@ -85,7 +85,7 @@ def test_gcn_changes_by_no_more_than_eta():
     dense = [(a, b) for a, b, _ in edges_removed(5) if adjacency(5, a).sum(1).min() >= 2]
     found = [
         worst_square(gcn(adjacency(5, a)) - gcn(adjacency(5, b)), tries=1)
-        for a, b in dense[:: len(dense) // 400]
+        for a, b in dense[:: len(dense) // 150]
     ]
     assert 0.5 * eta(2) ** 2 < max(found) <= eta(2) ** 2
     changed = np.abs(gcn(adjacency(5, dense[0][0])) - gcn(adjacency(5, dense[0][1]))).sum(1) > 0

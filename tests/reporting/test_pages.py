@@ -132,3 +132,14 @@ def test_an_outlier_sets_no_axis_and_half_of_the_numbers_do():
     near = [0.01 * k for k in range(19)]
     assert limits([*near, -7.0])[0] > -0.1
     assert limits([*near, *[-7.0] * 19])[0] < -7
+
+
+def test_curves_of_one_point_are_rows_that_tell_the_value():
+    rows = [{"x": k, "curve": f"FedAvg, rounds={k}", "mean": 0.5 + k, "std": None} for k in (1, 2)]
+    figure = figures.lines(
+        "Title", {"": rows}, lambda row: row["x"], lambda row: row["curve"], labels=("x", "y")
+    )
+    (ax,) = figure.axes
+    labels = [tick.get_text() for tick in ax.get_yticklabels()]
+    assert [re.findall(r"\d", label) for label in labels] == [["1", "1"], ["2", "2"]]
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"] == [1.5, 2.5]

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import chisquare
-from small import case_of, measured, of_run, page, small_task
+from small import case_of, measured, of_run, small_task
 
 from feddep.graph.graph import Graph
 from graphs import random_graph
@@ -62,7 +62,7 @@ def test_no_two_graphs_share_noise():
     assert all((first != other).any() for other in others)
 
 
-def test_shares_by_hand_and_the_page():
+def test_shares_by_hand():
     """Ten nodes of each degree on Cora; a second seed, and PubMed with a negative count."""
     rows = [
         {
@@ -82,8 +82,3 @@ def test_shares_by_hand_and_the_page():
         [0.01, 0.03, 0.05, 0.10, 0.90, 0.80, 0.01]
     )
     assert found[3][1] == found[4][1] == pytest.approx(NOISE * 10**0.5 / 1000)
-    made = page("degree_histograms", degree_histograms=rows)
-    assert "0.010 ± 0.057" in made["page.md"]
-    left, right = made["figure"].axes
-    assert [bar.get_height() for bar in left.patches] == [10] * 51
-    assert len(right.patches) == 0  # no bar below one

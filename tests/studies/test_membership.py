@@ -154,8 +154,6 @@ def test_an_attack_gains_nothing_on_a_target_that_trained_on_other_edges():
         "privacy_audit",
         **{part: [{**of_run("fedavg"), **each} for each in rows] for part, rows in tables.items()},
     )
-    assert made["page.md"].count("ε = 1, δ = 1e-05 (x)") == 2
-    assert "| 5 of 6 " in made["page.md"]
     assert made["table.csv"]["auc"].tolist() == [true["auc"]]
     assert (len(made["canaries.csv"]), len(made["reconstruction.csv"])) == (2, 6)
     assert made["properties.csv"]["clients"].tolist() == [9]  # that are attacked

@@ -153,23 +153,23 @@ def test_a_choice_is_told_by_as_few_options_as_tell_it_from_others() -> None:
     )
     told = conventions.choices(table, ["optimizer", "learning_rate", "weight_decay", "metric"])
     decays = [
-        "optimizer adam, weight_decay 0.1",
-        "optimizer adam, weight_decay 0",
-        "optimizer sgd, weight_decay 0",
+        "optimizer=adam, weight_decay=0.1",
+        "optimizer=adam, weight_decay=0",
+        "optimizer=sgd, weight_decay=0",
     ]
-    assert told == [*decays, "no choice", "optimizer adam, weight_decay 0"]
+    assert told == [*decays, "no choice", "optimizer=adam, weight_decay=0"]
     both = table.assign(
         method=["fedavg", "fedavg", "fedprox", "fedprox", "fedavg"],
         optimizer=["adam", "sgd"] * 2 + ["adam"],
     )
     # Though it has one value on that graph.
-    assert conventions.choices(both, ["optimizer"])[-1] == "optimizer adam"
+    assert conventions.choices(both, ["optimizer"])[-1] == "optimizer=adam"
     alone = table.assign(
         method=["fedavg", "fedavg", "fedprox", "fedprox", "local"],
         optimizer=["adam", "sgd"] * 2 + ["adam"],
     )
     # What several methods have is told of all.
-    assert conventions.choices(alone, ["optimizer"])[-1] == "optimizer adam"
+    assert conventions.choices(alone, ["optimizer"])[-1] == "optimizer=adam"
 
 
 def test_conventions_have_both_evaluations_and_the_spread_of_the_literature(tmp_path: Path) -> None:
@@ -220,22 +220,8 @@ def test_conventions_show_published_numbers_beside_partitions_like_theirs_alone(
     ]
     for _, each in runs:
         each["client_accuracies"] = "[[0.4, 0.5], [0.6, 0.9]]"
-    both, alone = study(*runs), study(runs[0])
-    assert conventions.tables(both)["table"].set_index("partition")[
-        "published"
-    ].notna().to_dict() == {
-        "metis": True,
-        "overlap": False,
-    }
-    for each, beside in ((both, False), (alone, True)):
-        figure = conventions.figure(each, conventions.tables(each))
-        assert (
-            any(line.get_marker() == "|" and len(line.get_xdata()) for line in figure.axes[0].lines)
-            == beside
-        )
-        assert (
-            "published" in {text.get_text() for legend in figure.legends for text in legend.texts}
-        ) == beside
+    table = conventions.tables(study(*runs))["table"].set_index("partition")
+    assert table["published"].notna().to_dict() == {"metis": True, "overlap": False}
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ FEW = {
     **{"pretraining_epochs": 3, "encoder_epochs": 1, "embedding": 8, "prototypes": 3},
     **{"generator_epochs": 3, "generator_local_epochs": 2, "generator_width": 8},
 }
-DIVERGING = {"optimizer": "sgd", "learning_rate": 1000, "weight_decay": 1e6, "batch_size": 2}
+DIVERGING = {"optimizer": "sgd", "learning_rate": 1000, "weight_decay": 1e6, "batch_size": 4}
 FAR = {
     "generator_learning_rate": 1000,
     "cross_weight": 1e6,

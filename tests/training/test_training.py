@@ -66,13 +66,3 @@ def test_no_training_nodes_is_no_step():
         == 0
     )
     assert all(torch.equal(a, b) for a, b in zip(before, model.parameters(), strict=True))
-
-
-def test_learners_draw_from_streams_of_their_own():
-    losses = []
-    for name in ("client0", "client1", "client0"):
-        model = new_model()
-        losses.append(
-            Learner(GRAPH, NODES, SETTING, 0, name).epoch(model, new_optimizer(model, SETTING))
-        )
-    assert losses[0] == losses[2] != losses[1]

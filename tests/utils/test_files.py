@@ -123,6 +123,19 @@ def test_a_file_without_a_digest_is_to_be_made_again(tmp_path):
             read_json(table, "right")
 
 
+@pytest.mark.parametrize(("write", "read"), [(write_json, read_json), (write_arrays, read_arrays)])
+def test_a_flipped_bit_is_found(tmp_path, write, read):
+    path = tmp_path / "file"
+    write(path, {"numbers": np.arange(5) if read is read_arrays else [1.5, None]}, "key")
+    content, whole = path.read_bytes(), read(path, "key")
+    for place in range(len(content)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 4]) + content[place + 1 :])
+        try:
+            np.testing.assert_equal(read(path, "key"), whole)
+        except DataError:
+            continue
+
+
 @pytest.mark.parametrize("read", [read_json, read_arrays])
 def test_missing_and_damaged_files_are_named(tmp_path, read):
     path = tmp_path / "file"

@@ -100,7 +100,7 @@ def _method(
         f"feddep.methods.mixtures.{name}:run",
         full_batch=True,
         absence=name in ("fedgta", "fedpub", "fedaux"),
-        newcomers=False,
+        new_clients=False,
         tested_apart=True,
         evaluation=evaluation,
         **more,

@@ -186,10 +186,4 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             **row,
             "mean": row["mean_difference"],
         }
-    label = f"test accuracy less that of {titles[names[references[0]]]}, mean and 95 % interval"
-    return figures.forests(
-        f"{statistics.finding(table, study.margin)}\n{study.title}",
-        drawn,
-        label,
-        margin=study.margin["accuracy"],
-    )
+    return figures.gains(study, table, drawn, titles[names[references[0]]])

@@ -98,9 +98,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         *(["clients"] if across == "clients" else ["clients", "method", *others]),
     ]
     apart = table.dropna(subset=across).groupby(alike, dropna=False)["mean"].agg(np.ptp).max()
+    found = "Methods differ" if across == "clients" else "Accuracy differs"
     return figures.lines(
-        f"{'Methods differ' if across == 'clients' else f'With the {label} accuracy moves'} by up "
-        f"to {apart:.3f}\n{study.title}",
+        f"{found} by up to {apart or np.ptp(table['mean']):.3f}\n{study.title}",
         panels,
         lambda row: row[across],
         lambda row: md.line_name({**row, "method": short[row["method"]]}, others),

@@ -190,10 +190,4 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             panel[method_title(row["method"])] = {"": {**row, "mean": row["mean_difference"]}}
     by_area = study.runs["setting"].str.contains("metric=roc_auc", regex=False).any()
     measure = "test accuracy, or area under the ROC curve," if by_area else "test accuracy"
-    label = f"{measure} less that of {method_title(reference)}, mean and 95 % interval"
-    return figures.forests(
-        f"{statistics.finding(table, study.margin)}\n{study.title}",
-        drawn,
-        label,
-        margin=study.margin["accuracy"],
-    )
+    return figures.gains(study, table, drawn, method_title(reference), measure)

@@ -26,6 +26,7 @@ from feddep.reporting.frames import (
 )
 from feddep.reporting.labels import (
     assumptions,
+    in_words,
     method_title,
     place_title,
     sort_datasets,
@@ -259,10 +260,12 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     }
     if share.size:
         on = {"global": ", global", "local": ""}
-        share.columns = [method_title(of[0]) + on[of[1]] for of in share.columns.to_list()]
+        share.columns = [
+            in_words(method_title(of[0])) + on[of[1]] for of in share.columns.to_list()
+        ]
         best = share.mean().nlargest(1)
-        title += f"; {best.index[0]} wins back {best.iloc[0]:.0%} of it"
-        maps[f"share won back of {100 * LEAST_HEADROOM:g} points or more"] = (
+        title += f"; {best.index[0]} wins back {best.iloc[0]:.0%}"
+        maps[f"share won back, of {100 * LEAST_HEADROOM:g} points or more"] = (
             share,
             "RdBu",
             (-1.0, 1.0),
@@ -281,7 +284,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             drawn, axes = drawing.panels(1, len(maps), high, width_ratios=sizes)
         for ax, (name, of) in zip(axes.flat, maps.items(), strict=True):
             figures.heat_map(ax, *of)
-            ax.set_title(name, loc="left")
+            ax.set_title(fill(name, 24 if across else 14 * of[0].shape[1]), loc="left")
             ax.tick_params(labelleft=across or ax is axes.flat[0])
         drawing.head(drawn, f"{title}\n{study.title}")
     return drawn

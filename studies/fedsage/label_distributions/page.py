@@ -25,7 +25,7 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     counts = tables["label_distributions"]
     summary = summarise(counts)
     text = measuring.text("label_distributions", tables=md.sections(summary, _block))
-    return {"table.csv": summary, "page.md": text, "figure": figure(counts)}
+    return {"table.csv": summary, "page.md": text, "figure": figure(counts, summary)}
 
 
 def summarise(measured: pd.DataFrame) -> pd.DataFrame:
@@ -76,9 +76,9 @@ def _block(block: pd.DataFrame) -> str:
     return md.table(["M", "", "distance from the true distribution"], lines)
 
 
-def figure(measured: pd.DataFrame) -> Figure:
+def figure(measured: pd.DataFrame, summary: pd.DataFrame) -> Figure:
     """Shares of classes for the first seed, a row of panels a place: left what clients hold, right
-    what models predict.
+    what models predict; headed by distances of :func:`summarise`.
     """
     first = measured[measured["seed"] == measured["seed"].iloc[0]]
     classes = int(first["label"].max()) + 1
@@ -104,9 +104,12 @@ def figure(measured: pd.DataFrame) -> Figure:
             drawing.sample(f"class {k}", color=drawing.colour(k), marker="s", linestyle="none")
             for k in range(classes)
         ]
-        drawing.head(
-            drawn, "Classes that clients hold, and that models predict", handles, columns=8
+        held, predicted = (
+            summary.loc[here, "mean"].max()
+            for here in (summary["method"].isna(), summary["method"].notna())
         )
+        title = f"Classes of clients differ by {held:.0%}, predicted ones by up to {predicted:.0%}"
+        drawing.head(drawn, f"{title}\nShares of classes, first seed", handles, columns=8)
     return drawn
 
 

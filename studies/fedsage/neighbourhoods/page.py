@@ -35,7 +35,7 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
         "table.csv": near,
         "missing_neighbours.csv": missing,
         "page.md": text,
-        "figure": figure(tables["counts"]),
+        "figure": figure(tables["counts"], missing),
     }
 
 
@@ -137,13 +137,13 @@ def _numbers(block: pd.DataFrame) -> str:
     return md.table(["M", "", "miss a neighbour", *guesses, "correlation: dGen", "degree"], lines)
 
 
-def figure(counts: pd.DataFrame) -> Figure:
+def figure(counts: pd.DataFrame, summary: pd.DataFrame) -> Figure:
     """Predicted over true numbers of missing neighbours, all seeds together (FedSage, Figure 1 of
     Appendix D).
 
     A row of panels a setting and dataset, a column a number of clients, a line a method.  The axis
     ends a little above what is predicted, so that little of the line of what is missing is seen
-    where next to nothing is predicted.
+    where next to nothing is predicted.  It is headed by errors of :func:`summarise_counts`.
     """
     ordered = in_paper_order(counts)
     of = places(ordered)
@@ -184,14 +184,16 @@ def figure(counts: pd.DataFrame) -> Figure:
             ax.set_xticks(
                 range(0, _LARGEST + 1, 2), [*map(str, range(0, _LARGEST, 2)), f"{_LARGEST}+"]
             )
-        drawn.supxlabel("missing neighbours", fontsize="medium")
         for ax in axes[:, 0]:
             ax.set_ylabel("predicted, mean")
         handles = [
             drawing.sample(method_title(names[name]), **look) for name, look in looks.items()
         ]
         handles.append(drawing.sample("as many as are missing", color=drawing.INK, linestyle="--"))
-        drawing.head(drawn, "Predicted over true numbers of missing neighbours", handles)
+        worse = (summary["error"] > summary["error_none"]).sum()
+        title = f"Predicted numbers err by more than the guess 0 in {worse} of {len(summary)} cases"
+        title += "\nPredicted over true numbers of missing neighbours"
+        drawing.head(drawn, title, handles, below="missing neighbours")
     return drawn
 
 

@@ -151,9 +151,10 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
                             "markersize": 4.5,
                         }
                         ax.plot(row[f"local_{when}"], place + 0.1 * number - 0.05, **look)
-            ax.set_yticks(range(len(names)), [method_title(name) for name in names])
+            titles = [method_title(name) for name in names] if ax in axes[:, 0] else []
+            ax.set_yticks(range(len(names)), titles)
             ax.set_ylim(len(names) - 0.4, -0.6)
-        figure.supxlabel("accuracy of clients' test nodes", fontsize="medium")
+            ax.locator_params(axis="x", nbins=6 // axes.shape[1])
         handles = (
             [sample("published", color="#888888", marker="|", linestyle="none")] if drawn else []
         )
@@ -171,7 +172,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         # None where no two methods have a choice in common.
         if apart := _widest(table, ["when", *study.options]):
             title += f"; at one choice methods differ by up to {apart:.2f}"
-        drawing.head(figure, f"{title}\n{study.title}", handles)
+        below = "accuracy of clients' test nodes"
+        drawing.head(figure, f"{title}\n{study.title}", handles, below=below)
     return figure
 
 
@@ -183,10 +185,10 @@ def choices(table: pd.DataFrame, options: Iterable[str]) -> list[str]:
     """
     # FedAvg by Adam with decays 0.1 and 0, and by SGD with decay 0: the optimiser alone tells SGD
     # from the others, and the decay tells those two apart.  As the decay varies for FedAvg, all of
-    # its rows have it: "optimizer adam, weight_decay 0.1", ..., "optimizer sgd, weight_decay 0".
+    # its rows have it: "optimizer=adam, weight_decay=0.1", ..., "optimizer=sgd, weight_decay=0".
     told, graph = pd.Series("", index=table.index), table["dataset"].map(variants.base)
     for option in options:
-        text = option + " " + table[option].map(md.value)
+        text = option + "=" + table[option].map(md.value)
         varied = text.groupby([table["method"], graph, told]).transform("nunique") > 1
         varied = varied.groupby(table["method"]).transform("any")
         if table["method"][varied].nunique() > 1:  # one method's own option is not told of others

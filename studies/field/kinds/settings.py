@@ -81,10 +81,4 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
             **row,
             "mean": row["mean_difference"],
         }
-    reference = method_title(table["reference"].iloc[0])
-    return figures.forests(
-        f"{statistics.finding(table, study.margin)}\n{study.title}",
-        drawn,
-        f"test accuracy less that of {reference}, mean and 95 % interval",
-        margin=study.margin["accuracy"],
-    )
+    return figures.gains(study, table, drawn, method_title(table["reference"].iloc[0]))

@@ -1,8 +1,10 @@
 """Gradient inversion: features (FedSage+) and embeddings (FedDEP w/o Proto) recovered exactly from
 returned gradients.
 
-Both are closed forms: the gradient of a distance to the nearest real row is a multiple of the
-difference (docs/appendix/privacy_proofs.md).
+* FedSage+: where one generated neighbour uses a slot, the gradients of its bias b and weights W are
+  δ and δ hᵀ.  So h = (∇W)ᵀ δ / ‖δ‖² and x̃ = tanh(W h + b).  Then δ = 2 c (x̃ − x_u)(1 − x̃²)
+  gives the features x_u of the nearest real node; c is the scale of the loss.
+* FedDEP w/o Proto: the gradient of ‖z̃ − z_u‖² is 2 (z̃ − z_u), so z_u = z̃ − gradient / 2.
 """
 
 from collections.abc import Mapping

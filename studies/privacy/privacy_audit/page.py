@@ -220,6 +220,7 @@ def figure(scores: Rows) -> Figure:
                 range(len(counts)), ["n" if count is None else str(count) for count in counts]
             )
             ax.set_title(label, loc="left")
+        best = max(scores, key=lambda row: row["match"] - row["chance"])
         guess = {"color": drawing.INK, "linewidth": 0.8, "linestyle": "--"}
         axes[0, 0].axhline(1.0, **guess)
         axes[0, 0].set_ylim(bottom=0)
@@ -227,10 +228,12 @@ def figure(scores: Rows) -> Figure:
         axes[0, 1].plot(range(len(counts)), chance, **guess)
         axes[0, 1].set_ylim(0, 1.02)
         handles = [drawing.sample(name, **look) for name, look in _LOOKS.items()]
-        result.supxlabel("number C of prototypes", fontsize="medium")
         drawing.head(
             result,
+            f"{best['match']:.0%} of {best['prototypes']} prototypes lead to one of their "
+            f"nodes, by {best['knowledge']}; {best['chance']:.0%} by guessing\n"
             "What prototypes tell of single nodes",
             [*handles, drawing.sample("guessing", **guess)],
+            below="number C of prototypes",
         )
     return result

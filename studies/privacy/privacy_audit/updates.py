@@ -1,8 +1,19 @@
 """Model updates as evidence on edges: a round's change of weights, projected on what an edge
 between two nodes would add.
 
-The first convolution is solved for single nodes where a client has fewer nodes than features.
-docs/appendix/privacy_proofs.md derives the projections.
+The gradient of a GraphSAGE is a sum of outer products.  Where root v reads neighbour u, the
+neighbour weights of convolution k get a multiple of h_u δ_vᵀ: h is the input of u, δ the gradient
+at the output of v.  The attacker computes both for isolated nodes from the weights before the
+round, and projects the round's change Δ = before − after:
+
+    s^k(u, v) = ⟨Δ^k_neighbours, h^k_u (δ^k_v)ᵀ⟩
+
+and, for u's own rows, s'^k(u, v) = ⟨Δ^k_own, h^k_u δ'ᵀ⟩ with δ' = σ'(u) ⊙ W^{k+1}_neighbours
+δ^{k+1}_v.  Projections are summed over rounds, and compared with those of the same v, or u, and all
+other nodes.
+
+With fewer nodes than features, Δ⁰ = Xᵀ B has the ridge solution B = (X Xᵀ + λ)⁻¹ X Δ⁰.  Its row u
+sums the gradients of all that read u.  Its cosine with δ⁰_v or δ' is a further projection.
 """
 
 import math

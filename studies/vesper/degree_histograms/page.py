@@ -89,7 +89,6 @@ def figure(counts: pd.DataFrame) -> Figure:
             ticks = range(0, LARGEST_DEGREE, 10)
             ax.set_xticks([*ticks, LARGEST_DEGREE], [*map(str, ticks), f"{LARGEST_DEGREE}+"])
             ax.grid(axis="x", visible=False)
-        drawn.supxlabel("degree", fontsize="medium")
         for ax in axes[:, 0]:
             ax.set_ylabel("nodes, with noise")
         line = drawing.sample(
@@ -97,7 +96,9 @@ def figure(counts: pd.DataFrame) -> Figure:
         )
         drawing.head(
             drawn,
+            f"{(counts['nodes'].abs() < NOISE).mean():.0%} of the counts are below their noise\n"
             f"Nodes by degree, (ε, 0)-differentially private for edges at ε = {EPSILON:g}",
             [line],
+            below="degree",
         )
     return drawn

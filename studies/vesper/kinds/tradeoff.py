@@ -269,7 +269,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         noised = [row for row in _named(study, block) if row["base"] not in _NOT_PRIVATE]
         panels[dataset_title(str(dataset))] = [*flat, *noised]
     above, of = int(table["above_mlp"].sum()), int((table["theta"] > 0).sum())
-    title = f"With noise {above} of {of} results beat an MLP, which reads no edges"
+    title = f"With noise {above or 'none'} of {of} results beat an MLP, which reads no edges"
     return figures.lines(
         f"{title}\n{study.title}",
         panels,

@@ -141,16 +141,19 @@ def figure(summary: pd.DataFrame) -> Figure:
             ax.set_ylim(0.4, 1.05)
             ax.set_xticks(range(len(budgets)), [_epsilon(budget) for budget in budgets])
             ax.set_xlim(-0.5, len(budgets) - 0.5)
-        drawn.supxlabel("privacy budget ε", fontsize="medium")
         for ax in axes[:, 0]:
             ax.set_ylabel("AUC of the attack")
         most = {
             attack: summary.loc[summary["budget"] < math.inf, f"{attack}_mean"].max()
             for attack in ATTACKS
         }
-        title = "; ".join(f"{ATTACKS[attack]} up to {auc:.2f}" for attack, auc in most.items())
+        title = ", ".join(f"{auc:.2f} ({ATTACKS[attack]})" for attack, auc in most.items())
         handles = [drawing.sample(method_title(name), **look) for name, look in looks.items()]
         drawing.head(
-            drawn, f"AUC under a budget: {title}\nAttacks on vertical training", handles, columns=2
+            drawn,
+            f"Under a budget attacks reach an AUC of {title}\nAttacks on vertical training",
+            handles,
+            columns=2,
+            below="privacy budget ε",
         )
     return drawn

@@ -38,7 +38,6 @@ from method_tasks import (
     parameters_of,
     run_on,
     same_runs,
-    steps_of,
     task_of,
     train,
     watch,
@@ -53,14 +52,6 @@ CURVES = ["loss", "validation", "test"]
 def test_without_edges_to_others_bayes_is_fedavg_to_the_bit(name: str):
     task = without_cross_edges(name)
     assert same_runs(run_on(task, name), run_on(task, "fedavg"))
-
-
-@pytest.mark.parametrize("name", ["answers_bayes", "answers_pooled"])
-def test_without_edges_to_others_owners_judge_fedavg(name: str):
-    task = without_cross_edges(name)
-    task = dataclasses.replace(task, setting=task.setting.replace(evaluation="owners"))
-    changed, plain = run_on(task, name).history, run_on(task, "fedavg").history
-    assert (changed.before, changed.after) == (plain.before, plain.after)
 
 
 def test_without_weight_of_neighbours_propagation_is_fedavg_to_the_bit():
@@ -96,13 +87,6 @@ def test_the_posterior_is_that_of_an_enumeration_of_the_missing_neighbours_class
     links = sp.csr_matrix(np.ones((1, missing), dtype=np.float32))
     scores = np.log(p) + bayes.evidence(links, told, compatibility @ noise)[0]
     np.testing.assert_allclose(softmax(scores), joint / joint.sum(), rtol=1e-6)
-
-
-def test_plain_evidence_is_a_fixed_weight_of_the_answer_and_a_uniform_rest():
-    links = sp.csr_matrix(np.array([[1, 1, 0], [0, 0, 0]], dtype=np.float32))
-    found = bayes.evidence(links, np.array([2, 0, 1]), bayes.prior(0.6, 4))
-    answers = np.eye(4)[[2, 0]]
-    np.testing.assert_allclose(found, [np.log(0.6 * answers + 0.4 / 4).sum(axis=0), np.zeros(4)])
 
 
 @given(st.integers(2, 4), st.lists(st.integers(0, 4), min_size=1, max_size=4), st.integers(0, 1000))
@@ -254,15 +238,6 @@ def test_local_accuracy_at_the_best_round_is_that_of_its_weights_and_of_what_was
             scores[v] -= logsumexp(scores[v])
             right += int(scores[v].argmax() == graph.labels[v])
     assert total(judged.local(judged.rounds, "before")) == (right, len(task.split.test))
-
-
-def test_rules_and_their_parameters_share_one_training():
-    task = task_of("answers_bayes")
-    first, *others = (steps_of(name, task, parameters_of(name)) for name in RULES)
-    for other in others:
-        torch.testing.assert_close(
-            other["pretrain"].tensors, first["pretrain"].tensors, rtol=0, atol=0
-        )
 
 
 def test_the_second_fedavg_reads_how_often_each_class_was_answered(monkeypatch):

@@ -18,7 +18,6 @@ from feddep.methods.feddep.fused import (
     fused_classifier,
 )
 from feddep.nn.encoders import GAT, HEADS, new_encoder
-from feddep.nn.feature_table import FeatureTable
 from feddep.nn.sage import GraphSAGE
 from feddep.nn.selfloop import SelfLoopSAGE
 from feddep.nn.sparse import SparseMatrix
@@ -147,28 +146,6 @@ def test_layers_with_self_loops_are_the_fused_ones_without_embeddings():
     dropped = full(fused, graph, torch.zeros(10, WIDTH), masks[0])
     torch.testing.assert_close(dropped, full(plain, graph, None, masks[1]))
     assert not torch.equal(dropped, full(fused, graph))
-
-
-@pytest.mark.parametrize("name", ["sage", "gcn", "gat", "mlp"])
-def test_an_encoder_fused_with_zero_embeddings_is_the_encoder(name: str):
-    """With the same generator the weights are the encoder's; with z̄ = 0 so is every number,
-    dropout included.
-    """
-    graph = random_graph(10, 30)
-    plain = new_encoder(name, *sizes(graph, 2, 0.5))
-    fused = new_model(graph, "authors", dropout=0.5, encoder=name)
-    plain.reset_parameters(torch.Generator().manual_seed(1))
-    trees = sample_trees(graph, np.arange(10), (3, 3), np.random.default_rng(0))
-    features = FeatureTable(graph.features, "cpu", graph.degrees)
-    mended = MendedTable(graph.features, torch.zeros(10, WIDTH), graph.degrees)
-
-    def logits(model, table) -> list[torch.Tensor]:
-        return [model(trees, table), model(trees, table, torch.Generator().manual_seed(2))]
-
-    found, expected = logits(fused, mended), logits(plain, features)
-    assert all(map(torch.equal, found, expected))
-    assert not torch.equal(*expected)
-    assert torch.equal(full(fused, graph, torch.zeros(10, WIDTH)), full(plain, graph))
 
 
 def single_layers(name: str, graph: Graph, model: FusedClassifier) -> list:

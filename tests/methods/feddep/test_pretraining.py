@@ -58,12 +58,3 @@ def test_embeddings_are_what_the_head_reads_and_lie_within_one():
     assert z.shape == (20, 6)
     assert z.abs().max() < 1
     assert not z.requires_grad
-
-
-def test_clients_draw_from_streams_of_their_own():
-    graph = random_graph(30, 60, seed=2)
-    first, again, other = (
-        pretrain(graph, np.arange(20), HOW, SETTING, 0, number) for number in (0, 0, 1)
-    )
-    assert torch.equal(first, again)
-    assert not torch.equal(first, other)

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-import torch
 
 from feddep.federation.boundary import Boundary
 from feddep.methods.fedgnn import fedgnn
 from feddep.methods.shared import routing
 from feddep.methods.shared.cross_edges import cross_edges
-from feddep.methods.shared.expansion import ExpandedSubgraph
 from feddep.privacy.dpsgd import Privacy, PrivateLearner
 from feddep.training.learner import Learner
 from method_tasks import CLIENTS, ROUNDS, task_of, train, watch
@@ -50,27 +48,6 @@ def test_the_third_party_matches_names_that_say_nothing_of_the_nodes():
         ranks = np.argsort(np.argsort(own))
         # An order that told of ids would give 1.
         assert abs(np.corrcoef(ranks, edges.endpoints)[0, 1]) < 0.5
-
-
-def test_embeddings_are_those_of_the_global_graph_when_training_starts(monkeypatch):
-    """Before the first round every client's logits are those that the initial weights give on the
-    global graph.
-    """
-    task, seen = task_of("fedgnn"), []
-    receive = ExpandedSubgraph.receive
-
-    def watched(self, level, embeddings):
-        receive(self, level, embeddings)
-        if level == 1 and len(seen) < CLIENTS:
-            seen.append(self.outputs(task.new_model(), 2))
-
-    monkeypatch.setattr(ExpandedSubgraph, "receive", watched)
-    run(**FREE)
-    whole = task.evaluator.logits(task.new_model())
-    for edges, logits in zip(cross_edges(task), seen, strict=True):
-        torch.testing.assert_close(
-            logits, whole[torch.from_numpy(edges.nodes)], rtol=1e-4, atol=1e-5
-        )
 
 
 def test_every_client_trains_by_dp_sgd_with_the_given_noise(monkeypatch):

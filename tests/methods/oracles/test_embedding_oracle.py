@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from feddep.methods import registry
-from feddep.methods.feddep import classifier, pretraining
+from feddep.methods.feddep import pretraining
 from feddep.methods.oracles.true_neighbours import mend_truly
 from feddep.training.task import RunResult, Task
 from method_tasks import CLIENTS, parameters_of, run_on, task_of
@@ -20,11 +19,6 @@ def run(task: Task | None = None, **changes: Any) -> RunResult:
     return run_on(
         task_of("feddep_oracle") if task is None else task, "feddep_oracle", **SMALL, **changes
     )
-
-
-def unmended(task: Task) -> RunResult:
-    zeros = [torch.zeros(part.num_nodes, 6) for part, _ in task.subgraphs()]
-    return classifier.train_classifier(task, parameters_of("feddep_oracle", **SMALL), zeros)
 
 
 @pytest.mark.parametrize("encoder", ["local", "federated"])
@@ -48,25 +42,9 @@ def test_a_node_gets_the_mean_of_what_other_clients_computed_for_its_neighbours(
     assert 0 < some < graph.num_nodes
 
 
-def test_the_truth_reaches_the_classifier_and_each_encoder_has_its_own():
-    losses = [
-        outcome.curve["loss"][-1]
-        for outcome in (unmended(task_of("feddep_oracle")), run(), run(encoder="federated"))
-    ]
-    assert len(set(losses)) == 3
-
-
 def test_only_inference_differs_where_the_truth_is_known_there():
     task = task_of("feddep_oracle")
     zero, true = run(task), run(task, inference="generated")
     assert zero.curve["loss"] == true.curve["loss"]
     assert zero.curve["validation"] == true.curve["validation"]
     assert zero.curve["test"] != true.curve["test"]
-
-
-def test_pretraining_is_feddep_s_own():
-    """The step is the same function with the same parameters: its cache serves both."""
-    ours, theirs = (
-        registry.find(name).steps(parameters_of(name)) for name in ("feddep_oracle", "feddep")
-    )
-    assert tuple(ours) == tuple(theirs[:1])

@@ -50,9 +50,8 @@ def test_with_a_hop_a_layer_a_client_sees_its_nodes_as_the_experimenter_does():
 def test_without_hops_it_is_fedavg_and_null_means_as_many_hops_as_layers():
     task = task_of("fedavg_oracle")
     plain = fedavg.run(task)
-    (none, one, two, default) = (run_fedavg(task, HaloParameters(hops=k)) for k in (0, 1, 2, None))
+    none, two, default = (run_fedavg(task, HaloParameters(hops=k)) for k in (0, 2, None))
     assert same_runs(none, plain)
     assert same_runs(default, two)
-    assert not same_runs(one, plain)
-    assert not same_runs(two, one)
+    assert not same_runs(two, plain)
     assert two.communication == plain.communication

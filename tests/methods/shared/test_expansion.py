@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from divided import convolved, divide, expanded, random_task, tasks, trained
 from feddep.graph.graph import Graph, normalised_adjacency
 from feddep.graph.sampling import sample_trees
-from feddep.graph.split import Split
 from feddep.methods.shared.expansion import new_expanded_model
-from feddep.training.evaluator import Evaluator
 
 
 def mini_batch(task, model, subgraph, levels, fanouts, seed=0):
@@ -131,15 +129,3 @@ def test_a_mini_batch_reads_what_was_received_wherever_a_stand_in_was_drawn(firs
             np.testing.assert_allclose(
                 row, np.concatenate([places[0], mean]) @ w1 + b1, rtol=1e-4, atol=1e-5
             )
-
-
-def test_correct_counts_the_most_likely_classes():
-    task = random_task()
-    model = trained(task)
-    all_edges, subgraphs, _ = expanded(task, model, range(2))
-    likely = Evaluator(task.graph).logits(model).argmax(dim=1).numpy()
-    for edges, subgraph in zip(all_edges, subgraphs, strict=True):
-        nodes = np.arange(0, len(edges.nodes), 2)
-        expected = (likely == task.graph.labels)[edges.nodes[nodes]].sum()
-        counts = subgraph.counts(model, Split(nodes[:0], nodes[:0], nodes))
-        assert counts[:2] == ((0, 0), (expected, len(nodes)))
