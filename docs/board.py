@@ -130,9 +130,9 @@ def _rows(encoder: str, read: Callable[[str], pd.DataFrame], submissions: Path) 
     Returns:
         Of each method its title, link, grade, what it sees and assumes beyond FedAvg; gain, low,
         high, verdict and number of graphs of the study over graphs; ``elsewhere``, the gain out of
-        the box; ``gains``, the mean differences
-        of ``LEVELS`` on the same graphs; ``costs`` as multiples of FedAvg's, medians over
-        divisions; and ``on`` each division the row of its study.
+        the box; ``gains``, the mean differences of ``LEVELS`` on the same graphs; ``costs`` as
+        multiples of FedAvg's, medians over divisions; and ``on`` each division the row of its
+        study.
     """
     table = _recorded(read, encoder)
     rows = _own(table, read(STUDIES[encoder][0]))

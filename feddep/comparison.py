@@ -79,9 +79,7 @@ def figure(runs: pd.DataFrame, found: pd.DataFrame) -> Figure:
         }
         for name, of in runs.groupby("method", sort=False)
     }
-    title = (
-        f"{statistics.finding(found, Margin().model_dump())}\nComparison, {len(found)} differences"
-    )
+    title = f"{statistics.finding(found, Margin().model_dump())}\nComparison"
     label = "accuracy of the test nodes, mean and standard deviation"
     return figures.forests(title, {"": rows}, label, rule=None)
 

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from feddep.config import variants
 from feddep.experiment import plan
-from feddep.experiment.plan import Run
 from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
@@ -40,7 +39,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     whose runs stalled or were unfinished; ``families``: a row a family of graphs
     (:func:`families`).
     """
-    final: dict[str, set[Run]] = {}
+    final: dict[str, set[plan.Run]] = {}
     for name in study.entry["studies"]:
         for configuration, runs in plan.final_runs(study.config, name).items():
             final.setdefault(configuration, set()).update(runs)

@@ -28,7 +28,7 @@ here, at most {plan.MOST_ROUNDS}, whatever the method. Two tables below name wha
 how far it leads. Test accuracy at the round that is best on validation nodes, mean ± sample
 standard deviation over seeds that the search has not seen; a method on the whole graph stands
 beside every M.
-{statistics.HOW_JUDGED}In the figure, numbers stand for what is far below.
+{tuned.OF_CLIENTS}{statistics.HOW_JUDGED}In the figure, numbers stand for what is far below.
 """
 
 

@@ -20,13 +20,16 @@ from feddep.reporting.load import Study
 from feddep.reporting.statistics import FLAWS
 from feddep.utils.errors import DataError
 
+OF_CLIENTS = """\
+*Worst client* and *client spread*: the least accuracy of a client, and their standard deviation.
+"""
+"""What pages say of columns of :data:`_OF_CLIENTS`."""
 SHOWS = f"""\
 Each method has the hyperparameters that did best on the validation nodes of a seed
 that is in no table, among equally many trials for each method on a dataset; the last table names
 them. Test accuracy at the round that is best on validation nodes, mean ± sample standard deviation
 over seeds that the search has not seen; a method on the whole graph stands beside every M.
-*Worst client* and *client spread*: the least accuracy of a client, and their standard deviation.
-{statistics.HOW_JUDGED}In the figure, numbers stand for what is far below.
+{OF_CLIENTS}{statistics.HOW_JUDGED}In the figure, numbers stand for what is far below.
 """
 _POINT = ["setting", "method"]
 _OF_CLIENTS = ["worst_client", "client_spread", "macro_f1"]
