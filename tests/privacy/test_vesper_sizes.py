@@ -13,9 +13,7 @@ from feddep.training.config import TrainingConfig
 from workspace import REPOSITORY
 
 _TEXT = (REPOSITORY / "docs/appendix/vesper_proofs.md").read_text("utf-8")
-_TABLE = re.findall(
-    r"^\| ([\d,]+) ((?:\| [\d.]+ ){4})\|$", _TEXT.partition("## What size")[2], re.M
-)
+_TABLE = re.findall(r"^\|([\d,]+)((?:\|[\d.]+){4})\|$", _TEXT.partition("## What size")[2], re.M)
 PAPER = "vesper_gin", "gin", {"accountant": "rdp", "degree": 10}
 ONCE = "gap", "gap", {"bounding": "none", "release": "one_shot"}
 
