@@ -26,6 +26,7 @@ from feddep.reporting.load import Study, assemble
 from feddep.reporting.studies import paired, pooled, sweep, tuned
 from feddep.utils.errors import ConfigError, DataError
 from studies.feddep.kinds import grid, headroom, recovery
+from studies.field.kinds import settings
 
 
 def over_c() -> Study:
@@ -226,6 +227,38 @@ def test_paired_cells_are_pooled_over_settings_unless_a_place_has_several(alike:
     pooled = table[table["dataset"].isna()]
     assert pooled["setting"].fillna("").tolist() == ([""] if alike else ["vesper"])
     assert pooled["mean_difference"].tolist() == pytest.approx([0.03 if alike else 0.04])
+
+
+def test_a_setting_has_gains_on_each_graph_and_over_all() -> None:
+    gains = {
+        "feddep": {
+            "cora": (0.10, 0.11, 0.12),
+            "citeseer": (-0.20, -0.21, -0.22),
+            "pubmed": (0.20, 0.21, 0.22),
+        },
+        "feddep,rounds=8": {
+            "cora": (0.0, 0.0001, -0.0001),
+            "citeseer": (0.3, 0.31, 0.32),
+            "pubmed": (0.2, 0.21, 0.22),
+        },
+    }
+    runs = [
+        finished(method, seed, 0.5 + gain * (method == "feddep"), dataset=dataset, setting=setting)
+        for setting, graphs in gains.items()
+        for dataset, of in graphs.items()
+        for method in ("fedavg", "feddep")
+        for seed, gain in enumerate(of)
+    ]
+    raw = {**RAW, "datasets": {**RAW["datasets"], "pubmed": {}}}
+    options = {"reference": "fedavg", "axes": ["rounds"]}
+    found = settings.tables(study(*runs, raw=raw, options=options))
+    usual, longer = (row(found["over_graphs"], setting=of) for of in ("usual", "rounds=8"))
+    assert [usual[of] for of in settings.VERDICTS] == [2, 0, 1]
+    assert [longer[of] for of in settings.VERDICTS] == [2, 1, 0]
+    assert usual["graphs"] == longer["graphs"] == 3
+    assert usual["mean_difference"] == pytest.approx((0.11 - 0.21 + 0.21) / 3)
+    low, high = stats.ttest_1samp([0.0, 0.31, 0.21], 0).confidence_interval()
+    assert [longer["low"], longer["high"]] == pytest.approx([low, high])
 
 
 def test_the_baseline_is_what_comes_first_and_something_must_pair() -> None:
@@ -539,6 +572,7 @@ FURTHER_TABLES = {
     "recovery": ["cells", "summary"],
     "tuned": ["choices"],
     "pooled": ["families", "with_flawed"],
+    "settings": ["over_graphs"],
 }
 
 

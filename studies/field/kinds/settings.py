@@ -1,5 +1,5 @@
 """Kind ``settings``: what methods gain over a reference where one thing at a time of a usual
-setting is otherwise.
+setting is otherwise, on each graph and over all.
 
 The study's ``options`` name the ``reference`` and the ``axes``, the options that make a setting;
 the first run has the usual one.  Hyperparameters may differ between methods.
@@ -14,7 +14,7 @@ from feddep.config import variants
 from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import dataset_title, method_title
+from feddep.reporting.labels import method_title
 from feddep.reporting.load import Study
 from feddep.training.evaluation import MOMENTS
 
@@ -22,19 +22,24 @@ SHOWS = f"""\
 Test accuracy at the round that is best on validation nodes, and its difference from the
 reference's in the same setting. Where clients are new, it is theirs alone, before and after their
 local steps. A setting is a question of its own: tests are corrected over the methods in it.
-{statistics.HOW_JUDGED}"""
+
+On each graph. {statistics.HOW_JUDGED}
+Over the graphs. {statistics.HOW_POOLED}"""
 USUAL = "usual"
+VERDICTS = ["better", "equivalent", "worse"]
 _KEYS = ["setting", "dataset", "clients", "method"]
 
 
 def tables(study: Study) -> dict[str, pd.DataFrame]:
-    """A row a setting, graph and method; where clients are new, before and after their local steps.
+    """``table``, a row a setting, graph and method, and ``over_graphs``, a row a setting and
+    method; where clients are new, before and after their local steps.
 
     Returns:
-        setting: the axes on which it differs from the usual one; dataset, clients and method;
-        reference; mean and std of test accuracy; seconds of a run; and the differences from the
-        reference (:func:`feddep.reporting.statistics.compare`), whose tests are corrected within a
-        setting.
+        table: setting, the axes on which it differs from the usual one; dataset, clients and
+        method; reference; mean and std of test accuracy; seconds of a run; and the differences from
+        the reference (:func:`feddep.reporting.statistics.compare`), whose tests are corrected
+        within a setting.  over_graphs: setting; better, equivalent and worse, on how many graphs a
+        method is that; and what :func:`feddep.reporting.statistics.on_graphs` has.
     """
     options = study.entry["options"]
     told = records(study.runs[options["axes"]].astype(str))
@@ -57,28 +62,45 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     of_reference = runs["method"] == options["reference"]
     pairs = statistics.pairs(runs[~of_reference], runs[of_reference])
     differences = statistics.differences(pairs, study.margin)
-    judged = [statistics.judged(of) for _, of in differences.groupby("setting", sort=False)]
+    of_settings = dict(list(differences.groupby("setting", sort=False)))
+    judged = pd.concat(map(statistics.judged, of_settings.values()))
     levels = statistics.summarise(runs, _KEYS)[[*_KEYS, "mean", "std", "seconds"]]
-    table = levels.merge(pd.concat(judged), how="left", on=_KEYS)
+    table = levels.merge(judged, how="left", on=_KEYS)
     table = in_paper_order(table.assign(reference=options["reference"]), ["dataset"])
-    return {"table": table.astype({"clients": "Int64", "seeds": "Int64"})}
+    counts = pd.crosstab([judged["setting"], judged["method"]], judged["verdict"])
+    over_graphs = pd.concat(
+        statistics.on_graphs(judged[judged["setting"] == setting], study.margin).assign(
+            setting=setting
+        )
+        for setting in of_settings
+    ).join(counts.reindex(columns=VERDICTS, fill_value=0), on=["setting", "method"])
+    return {
+        "table": table.astype({"clients": "Int64", "seeds": "Int64"}),
+        "over_graphs": over_graphs.assign(reference=options["reference"]),
+    }
 
 
 def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
-    """A section a setting."""
+    """The table over the graphs, and a section a setting."""
     table = tables["table"]
+    over_graphs = md.shown(
+        tables["over_graphs"], ["setting", *statistics.POOLED[:5], *VERDICTS], []
+    )
     shown = md.shown(table, ["dataset", "method", "mean", *statistics.SHOWN], ["setting"])
-    return f"Differences are from {method_title(table['reference'].iloc[0])}.\n\n{shown}"
+    reference = method_title(table["reference"].iloc[0])
+    return (
+        f"Differences are from {reference}.\n\n## Over the graphs\n\n{over_graphs}\n"
+        f"## On each graph\n\n{shown}"
+    )
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A panel a graph, a row a setting, a colour a method; filled where there is a verdict."""
-    table = tables["table"]
+    """A panel a method, a row a setting, the mean gain over the graphs; filled where there is a
+    verdict.
+    """
     drawn: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in records(table[table["method"] != table["reference"]]):
-        rows = drawn.setdefault(dataset_title(row["dataset"]), {})
-        rows.setdefault(row["setting"], {})[method_title(row["method"])] = {
-            **row,
-            "mean": row["mean_difference"],
-        }
-    return figures.gains(study, table, drawn, method_title(table["reference"].iloc[0]))
+    for row in records(in_paper_order(tables["over_graphs"], ["method"])):
+        point = {**row, "mean": row["mean_difference"], "method": None}
+        drawn.setdefault(method_title(row["method"]), {})[row["setting"]] = {"": point}
+    reference = method_title(study.entry["options"]["reference"])
+    return figures.gains(study, tables["table"], drawn, reference)
