@@ -157,7 +157,7 @@ def _hyperparameters(card: Card) -> str:
         name: (
             f"`{name}`",
             f"`{json.dumps(field.default)}`".replace('"', ""),
-            " ".join(str(field.description).split()),
+            " ".join(str(field.description).split()).replace("](../docs/", "](../"),
             "yes" if name in method.search else "",
         )
         for method in card.methods
