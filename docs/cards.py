@@ -157,7 +157,7 @@ def _hyperparameters(card: Card) -> str:
         name: (
             f"`{name}`",
             f"`{json.dumps(field.default)}`".replace('"', ""),
-            " ".join(str(field.description).split()),
+            " ".join(str(field.description).split()).replace("](../docs/", "](../"),
             "yes" if name in method.search else "",
         )
         for method in card.methods
@@ -193,7 +193,7 @@ def _gains(card: Card, read: Callable[[str], pd.DataFrame]) -> str:
     return (
         f"## Gain by graph\n\nAccuracy less that of {method_title(found['reference'].iloc[0])}, "
         f"with its 95 % interval ([the study](../../results/{Path(studies[0]).parent}/page.md)). "
-        f"Grey: one point.\n\n{markdown.table(head, lines)}"
+        f"Grey: ±0.01.\n\n{markdown.table(head, lines)}"
     )
 
 

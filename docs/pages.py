@@ -207,7 +207,6 @@ def environment(tables: Tables) -> Environment:
         "signed": signed,
         "ticked": "`{}`".format,
         "coded": lambda text: re.sub("`(.+?)`", r"<code>\1</code>", text),
-        "marked_graph": lambda graph: f"*{graph.title}*" if graph.clients else graph.title,
         "graph_title": lambda spelled: dataset_title(variants.base(spelled)),
     }
     for name in ("rows", "value", "num", "diff", "span", "mean", "count", "verdicts", "grid"):
