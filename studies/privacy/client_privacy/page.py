@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from feddep.privacy.accountant import Guarantee
+from feddep.reporting import figures
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, ordered, records
+from feddep.reporting.labels import place_title
 from studies import measuring
 from studies.privacy.client_privacy.measure import DELTA
 
@@ -47,7 +50,26 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
         sampling=sections(_sampling),
         noise=sections(_noise),
     )
-    return {"table.csv": rows, "page.md": text}
+    return {"table.csv": rows, "page.md": text, "figure": figure(rows)}
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """DP-SGD's ε of a training node and of an edge, worst over clients: a panel a setting, a row a
+    place.
+    """
+    hidden = {("example", ""): "of a training node", ("edge", "trees"): "of an edge"}
+    of = rows[rows["accounting"] == "pld"].fillna({"bound": ""})
+    worst = of.groupby([*_PLACE, "hidden", "bound"], sort=False)["epsilon"].max()
+    drawn: dict[str, dict[str, dict[str, Any]]] = {}
+    for (setting, dataset, clients, *what), epsilon in worst.items():
+        if name := hidden.get(tuple(what)):
+            panel = drawn.setdefault(f"setting {setting}", {})
+            panel.setdefault(place_title(dataset, clients), {})[name] = {"mean": epsilon}
+    example, edge = (worst.xs(key, level=("hidden", "bound")) for key in hidden)
+    times = edge / example
+    title = f"DP-SGD's ε of an edge is {times.min():.0f} to {times.max():.0f} times that of a node"
+    title += "\nWhat noised training guarantees with δ = 1e-5, the worst client of each place"
+    return figures.forests(title, drawn, "ε of the whole training", rule=None, log=True)
 
 
 def weakest(rows: pd.DataFrame) -> pd.DataFrame:
