@@ -57,15 +57,16 @@ def figure(rows: pd.DataFrame) -> Figure:
     """DP-SGD's ε of a training node and of an edge, worst over clients: a panel a setting, a row a
     place.
     """
-    hidden = {("example", ""): "of a training node", ("edge", "trees"): "of an edge"}
-    of = rows[rows["accounting"] == "pld"].fillna({"bound": ""})
-    worst = of.groupby([*_PLACE, "hidden", "bound"], sort=False)["epsilon"].max()
+    of = rows[(rows["accounting"] == "pld") & (rows["bound"] != "simple")]
+    worst = of.groupby([*_PLACE, "hidden"])["epsilon"].max().unstack()
+    example, edge = worst["example"], worst["edge"]
     drawn: dict[str, dict[str, dict[str, Any]]] = {}
-    for (setting, dataset, clients, *what), epsilon in worst.items():
-        if name := hidden.get(tuple(what)):
-            panel = drawn.setdefault(f"setting {setting}", {})
-            panel.setdefault(place_title(dataset, clients), {})[name] = {"mean": epsilon}
-    example, edge = (worst.xs(key, level=("hidden", "bound")) for key in hidden)
+    for row in records(in_paper_order(worst.index.to_frame(index=False), _PLACE)):
+        panel = drawn.setdefault(f"setting {row['setting']}", {})
+        panel[place_title(row["dataset"], row["clients"])] = {
+            "of a training node": {"mean": example[*row.values()]},
+            "of an edge": {"mean": edge[*row.values()]},
+        }
     times = edge / example
     title = f"DP-SGD's ε of an edge is {times.min():.0f} to {times.max():.0f} times that of a node"
     title += "\nWhat noised training guarantees with δ = 1e-5, the worst client of each place"
