@@ -161,8 +161,8 @@ def plot(runs: pd.DataFrame) -> Figure:
         plain = coverage(found, 0.0)
         drawing.head(
             figure,
-            f"Without a factor {plain:.0%} of intervals cover a new graph of the same law\n"
-            "Coverage of 95 % intervals of one graph",
+            f"Of 95 % intervals of one graph {plain:.0%} cover a new graph of the same law\n"
+            "Coverage over a factor f that makes them wider",
             ax.get_legend_handles_labels()[0],
         )
     return figure

@@ -83,7 +83,14 @@ def plot(table: pd.DataFrame) -> Figure:
         ax.plot(table["round"], range(len(table)), "|", color=drawing.INK, ms=14, label="a round")
         ax.set(xlabel="milliseconds of the processor", ylabel="")
         ax.invert_yaxis()
-        drawing.head(figure, "A round of FedAvg and its kernels", ax.get_legend_handles_labels()[0])
+        ends = table["ratio"].set_axis(titles).sort_values()
+        drawing.head(
+            figure,
+            f"A round takes {ends.iloc[0]:.2f} times as long as its operations on {ends.index[0]}, "
+            f"{ends.iloc[-1]:.2f} times on {ends.index[-1]}\n"
+            "A round of FedAvg, and its operations each called once more by itself",
+            ax.get_legend_handles_labels()[0],
+        )
     return figure
 
 

@@ -111,7 +111,7 @@ def tables_of(kind: str, case: Case) -> Tables:
 
 
 def page_of(kind: str, measured: Iterable[Tables]) -> dict[str, Any]:
-    """The files of a page by name: a text, which shows the figure below its title; a table, or a
+    """The files of a page by name: a text, which shows the figure below its title; tables; and the
     figure, which has no suffix.
     """
     tables: Tables = {}
@@ -121,10 +121,8 @@ def page_of(kind: str, measured: Iterable[Tables]) -> dict[str, Any]:
     contents: dict[str, Any] = _module(kind, "page").page(
         {name: frame(rows) for name, rows in tables.items()}
     )
-    if "figure" in contents:
-        shown = f"\n\n![{contents['figure'].get_label()}](figure.svg)\n\n"
-        contents["page.md"] = contents["page.md"].replace("\n\n", shown, 1)
-    return contents
+    shown = f"\n\n![{contents['figure'].get_label()}](figure.svg)\n\n"
+    return {**contents, "page.md": contents["page.md"].replace("\n\n", shown, 1)}
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

@@ -2,20 +2,20 @@
 of the study's name.
 """
 
-PAGE, FIGURE = ["table.csv", "page.md"], ["figure.svg"]
+PAGE = ["table.csv", "page.md", "figure.svg"]
 # Of each kind, what of a run it reads beside its data (stages of steps, and ``model`` for the
 # trained weights), and its page's files.
 MEASURED = {
     "client_privacy": ([], PAGE),
-    "degree_histograms": ([], [*PAGE, *FIGURE]),
+    "degree_histograms": ([], PAGE),
     "generalisation": (["model"], PAGE),
-    "label_distributions": (["model"], [*PAGE, *FIGURE]),
+    "label_distributions": (["model"], PAGE),
     "label_shortcut": (["pretrain", "prototypes", "generator", "model"], PAGE),
-    "neighbourhoods": (["generator"], [*PAGE, *FIGURE, "missing_neighbours.csv"]),
+    "neighbourhoods": (["generator"], [*PAGE, "missing_neighbours.csv"]),
     "overhead": (["pretrain", "prototypes", "generator"], PAGE),
-    "privacy_audit": ([], [*PAGE, *FIGURE, "canaries.csv", "properties.csv", "reconstruction.csv"]),
+    "privacy_audit": ([], [*PAGE, "canaries.csv", "properties.csv", "reconstruction.csv"]),
     "quality": (["prototypes"], PAGE),
-    "vertical_attacks": ([], [*PAGE, *FIGURE]),
+    "vertical_attacks": ([], PAGE),
 }
 OWN_CODE = {
     name: study["kind"]

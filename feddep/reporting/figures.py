@@ -21,8 +21,8 @@ from feddep.reporting.markdown import flaw, mark, value
 from feddep.reporting.statistics import DECIDED, finding
 
 Row = Mapping[str, Any]
-_LINE = 0.12
-"""Of a line of a row's label, in inches."""
+_LINE = (0.1, 0.14)
+"""Of the first line of a row's label and of each further one, in inches."""
 _HIGH = 6.0
 """Of all rows of a forest, in inches: a figure is no higher than a window."""
 _LUMINANCE = (0.2126, 0.7152, 0.0722)
@@ -96,7 +96,7 @@ def _points(
         panel: {told(row): {"": {**row, **spread(row["mean"], row["std"])}} for row in of}
         for panel, of in panels.items()
     }
-    common = f"; {labels[0]} {values.pop()}" if len(values) == 1 else ""
+    common = f"; {labels[0]}: {values.pop()}" if len(values) == 1 else ""
     label = f"{labels[1]}, mean and standard deviation"
     return forests(title + common, drawn, label, rule=None)
 
@@ -174,6 +174,7 @@ def forests(
     *,
     rule: float | None = 0.0,
     margin: float | None = None,
+    log: bool = False,
 ) -> Figure:
     """Numbers with their intervals, around a rule.  What is far from the others is a number at the
     edge of its panel.
@@ -188,6 +189,7 @@ def forests(
         label: of the axis.
         rule: where a line stands that they are compared with.
         margin: half the width of a band around zero.
+        log: whether the axis is logarithmic; it then shows all numbers.
     """
     drawn = [
         (row, name, point)
@@ -206,10 +208,10 @@ def forests(
         panel: _told(list(rows), 34 if len(panels) == 1 else 28) for panel, rows in panels.items()
     }
     heights = {
-        panel: np.array([max(1.0, _LINE / pitch * (1 + label.count("\n"))) for label in labels])
+        panel: np.array([max(pitch, _LINE[0] + _LINE[1] * label.count("\n")) for label in labels])
         for panel, labels in told.items()
     }
-    high = pitch * max((each.sum() for each in heights.values()), default=0)
+    high = max((each.sum() for each in heights.values()), default=0)
     alike = len({tuple(rows) for rows in panels.values()}) == 1
     with drawing.style():
         figure, axes = drawing.tiles(list(panels), 0.45 + high)
@@ -219,15 +221,14 @@ def forests(
                 ax.axvspan(-margin, margin, color="#eeeeee", zorder=0)
             if rule is not None:
                 ax.axvline(rule, color=INK, linewidth=0.8, zorder=1)
-            fences = _fences(
-                [
-                    (point, point[end])
-                    for points in rows.values()
-                    for point in points.values()
-                    for end in ("mean", "low", "high")
-                    if point.get(end) is not None
-                ]
-            )
+            ends = [
+                (point, point[end])
+                for points in rows.values()
+                for point in points.values()
+                for end in ("mean", "low", "high")
+                if point.get(end) is not None
+            ]
+            fences = _fences([] if log else ends)
             for middle, (row, points) in zip(places, rows.items(), strict=True):
                 if all(point["mean"] is None for point in points.values()):
                     ax.text(
@@ -241,13 +242,16 @@ def forests(
                     )
                 for name, point in points.items():
                     if point["mean"] is not None:
-                        place = middle + 0.8 / len(names) * (
+                        place = middle + 0.8 * pitch / len(names) * (
                             names.index(name) - (len(names) - 1) / 2
                         )
                         _interval(ax, point, place, looks[_key(row, name, point)], *fences)
             ax.set_yticks(places, told[panel] if ax in axes[:, 0] or not alike else [])
             ax.set_ylim(heights[panel].sum(), 0)
-            ax.locator_params(axis="x", nbins=max(3, 7 // axes.shape[1]))
+            if log:
+                ax.set_xscale("log")
+            else:
+                ax.locator_params(axis="x", nbins=max(3, 7 // axes.shape[1]))
         handles = [
             sample(name, **{**looks[name], **_NO_LINE})
             for name in names
@@ -432,7 +436,7 @@ def heat_map(
                 row + 0.5,
                 format(number, form),
                 color="black" if light else "white",
-                fontsize=6,
+                fontsize=7,
                 ha="center",
                 va="center",
             )
@@ -441,9 +445,9 @@ def heat_map(
         np.arange(values.shape[1]) + 0.5,
         [fill(each, 15 if few else 24) for each in values.columns],
         rotation=0 if few else 90,
-        fontsize=6,
+        fontsize=7,
     )
-    ax.set_yticks(np.arange(values.shape[0]) + 0.5, list(values.index), fontsize=6)
+    ax.set_yticks(np.arange(values.shape[0]) + 0.5, list(values.index), fontsize=7)
     ax.set_ylim(len(values), 0)
     ax.grid(visible=False)
     ax.tick_params(length=0)

@@ -53,6 +53,45 @@ _IN_WORDS = {
     "noise=topology_noise": "edges changed",
     "noise=label_noise": "labels wrong",
     "prototypes=null": "a prototype a class",
+    "inference=zero": "nothing generated at inference",
+    "inference=generated": "generated neighbours at inference",
+    "release=one_shot": "one release",
+    "release=per_step": "a release a step",
+    "weights=dpsgd": "weights by DP-SGD",
+}
+_OPTIONS = {
+    "accountant": "account",
+    "bounding": "degrees bounded",
+    "cross_weight": "weight of other clients",
+    "degree": "maximum degree",
+    "fused": "fusion of embeddings",
+    "hidden_from": "nodes that may be hidden",
+    "initial": "initial weights",
+    "min_degree": "minimum degree",
+    "scale": "distances",
+    "sigma": "noise σ",
+    "slots": "slots averaged",
+}
+_VALUES = {
+    "adam": "Adam",
+    "authors": "as in the authors' code",
+    "concat": "concatenation",
+    "dec": "DEC",
+    "gat": "GAT",
+    "gcn": "GCN",
+    "gru": "GRU",
+    "kl": "of probabilities",
+    "kmeans": "k-means",
+    "l1": "of logits",
+    "mlp": "MLP",
+    "openfgl": "as in OpenFGL",
+    "paper": "as printed",
+    "rdp": "RDP",
+    "released": "as in the code",
+    "sage": "GraphSAGE",
+    "sage_selfloop": "GraphSAGE, self-loops",
+    "sgd": "SGD",
+    "written": "as printed",
 }
 _SHARES = {
     "labelled": "labelled",
@@ -86,13 +125,23 @@ def in_words(label: str) -> str:
     return ", ".join(map(_in_words, label.split(", ")))
 
 
+def option_title(option: str) -> str:
+    """An option in words, such as ``batch size``."""
+    return _OPTIONS.get(option, option.replace("_", " "))
+
+
+def value_title(value: str) -> str:
+    """A value of an option in words."""
+    return _VALUES.get(value, value.replace("_", " ").removesuffix(".0"))
+
+
 def _in_words(change: str) -> str:
     option, sign, value = change.partition("=")
     if option in _SHARES:
         return f"{100 * float(value):g} % {_SHARES[option]}"
     if change in _IN_WORDS or not sign or len(option) == 1:  # as in M=5
-        return _IN_WORDS.get(change, change)
-    name, value = option.replace("_", " "), value.replace("_", " ").removesuffix(".0")
+        return _IN_WORDS.get(change, change.replace("_", " "))
+    name, value = option_title(option), value_title(value)
     if value in ("true", "false", "null"):
         return f"{'with' if value == 'true' else 'without'} {name}"
     return _FORMS.get(option, name + (" {}" if value[0].isdigit() else ": {}")).format(value)

@@ -277,7 +277,7 @@ def finding(table: pd.DataFrame, margin: Mapping[str, Any]) -> str:
     lost = (table["verdict"] == "worse") & (table["mean_difference"] <= -margin["accuracy"])
     reference = method_title(variants.base(table["reference"].iloc[0]))
     reference += "," if "," in reference else ""
-    by = "a point" if margin["accuracy"] == 0.01 else f"{margin['accuracy']:g}"
+    by = "a percentage point" if margin["accuracy"] == 0.01 else f"{margin['accuracy']:g}"
     found = f"No method beats {reference} by {by}"
     for ends, verbs in ((won, ("beat", "beats")), (lost, ("lose to", "loses to"))):
         names = dict.fromkeys(table["method"][asked & ends].map(variants.base).map(method_title))
@@ -288,5 +288,5 @@ def finding(table: pd.DataFrame, margin: Mapping[str, Any]) -> str:
             break
     more = judged & (sees == "more") & ~asked
     if (more & won).any():
-        found += f"; what sees more of the graph does in {(more & won).sum()} of {more.sum()}"
+        found += f"; those that see more of the graph do in {(more & won).sum()} of {more.sum()}"
     return found

@@ -174,7 +174,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     for row in records(table):
         changes = {key: value for key, value in changes_of(row["method"]).items() if key in chosen}
         place = (
-            "All cells"
+            "All together"
             if row["dataset"] is None
             else place_title(short[row["dataset"]], row["clients"])
         )

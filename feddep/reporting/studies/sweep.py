@@ -1,5 +1,6 @@
 """Kind ``sweep``: accuracy over one or more options, such as a depth or a batch size."""
 
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,13 @@ from feddep.config import variants
 from feddep.reporting import figures, published
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import beside_clients, client_numbers, of_place, records
-from feddep.reporting.labels import distinguishing, panel_title, places
+from feddep.reporting.labels import (
+    distinguishing,
+    option_title,
+    panel_title,
+    places,
+    value_title,
+)
 from feddep.reporting.load import KEYS, Study
 
 SHOWS = """\
@@ -83,7 +90,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """
     table = tables["table"]
     across = max(study.options, key=lambda column: study.runs[column].nunique(), default="clients")
-    label = "number of clients M" if across == "clients" else across.replace("_", " ")
+    label = "number of clients M" if across == "clients" else option_title(across)
     others = [option for option in study.options if option != across]
     short = distinguishing(table["method"])
     panels: dict[str, list[dict[str, Any]]] = {}
@@ -98,11 +105,17 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         *(["clients"] if across == "clients" else ["clients", "method", *others]),
     ]
     apart = table.dropna(subset=across).groupby(alike, dropna=False)["mean"].agg(np.ptp).max()
-    found = "Methods differ" if across == "clients" else "Accuracy differs"
+    if across == "clients":
+        found = f"Methods differ by up to {apart:.3f}"
+    elif apart:
+        found = f"The choice of {label} moves accuracy by up to {apart:.3f}"
+    else:
+        found = f"Accuracy differs by up to {np.ptp(table['mean']):.3f}"
     return figures.lines(
-        f"{found} by up to {apart or np.ptp(table['mean']):.3f}\n{study.title}",
+        f"{found}\n{study.title}",
         panels,
         lambda row: row[across],
         lambda row: md.line_name({**row, "method": short[row["method"]]}, others),
         labels=(label, "test accuracy"),
+        text=lambda value: fill(value_title(md.value(value)), 12, break_long_words=False),
     )

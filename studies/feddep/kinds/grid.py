@@ -12,7 +12,7 @@ from feddep.config import variants
 from feddep.reporting import figures
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import ordered, records
-from feddep.reporting.labels import method_title, sort_datasets
+from feddep.reporting.labels import method_title, option_title, sort_datasets
 from feddep.reporting.load import Study
 from feddep.reporting.statistics import FLAWS
 from feddep.utils.errors import DataError
@@ -159,10 +159,8 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         }
         rows[label] = {"": point | {name: row.get(name) for name in FLAWS}}
     spans = effects.groupby("option", sort=False)["difference"].agg(np.ptp)
-    title = f"{' and '.join(methods)}: "
+    title = f"Readings of {' and '.join(methods)} differ by {np.ptp(table['difference']):.3f}"
     if len(spans):
-        title += f"{spans.idxmax()} matters most, by {spans.max():.3f} between its values"
-    else:
-        title += f"readings differ by {np.ptp(table['difference']):.3f}"
+        title += f"; most matters: {option_title(str(spans.idxmax()))}, by {spans.max():.3f}"
     label = "validation accuracy less the mean of all, ± standard error"
     return figures.forests(f"{title}\n{study.title}", {"": rows}, label)

@@ -249,9 +249,9 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     share = _map(table, "share", ["method", "evaluation"])
     share = share.loc[:, 2 * share.count() >= len(share)].reindex(headroom.index)
     most = headroom.to_numpy().max()
-    title = f"Missing neighbours cost up to {most:.1f} points"
+    title = f"Missing neighbours cost up to {most:.1f} percentage points"
     maps: dict[str, tuple[Any, ...]] = {
-        "cost, in points": (
+        "cost, in percentage points": (
             headroom.rename(columns=EVALUATIONS),
             "Blues",
             (0.0, max(100 * LEAST_HEADROOM, most)),
@@ -265,7 +265,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         ]
         best = share.mean().nlargest(1)
         title += f"; {best.index[0]} wins back {best.iloc[0]:.0%}"
-        maps[f"share won back, of {100 * LEAST_HEADROOM:g} points or more"] = (
+        maps[f"share won back, of a cost of {100 * LEAST_HEADROOM:g} or more"] = (
             share,
             "RdBu",
             (-1.0, 1.0),

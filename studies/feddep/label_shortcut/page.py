@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
+from feddep.reporting import figures
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import method_title
+from feddep.reporting.labels import method_title, panel_title
 from studies import measuring
 
 _CELL = ["setting", "dataset", "method", "clients", "reader", "input", "nodes"]
@@ -34,7 +36,40 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     sections = md.sections(
         summary, lambda block: f"{_table(block, _PROTOTYPE)}\n{_table(block, _CLASSIFIER)}"
     )
-    return {"table.csv": summary, "page.md": measuring.text("label_shortcut", tables=sections)}
+    text = measuring.text("label_shortcut", tables=sections)
+    return {"table.csv": summary, "page.md": text, "figure": figure(summary)}
+
+
+def figure(summary: pd.DataFrame) -> Figure:
+    """Accuracy of the classifier with and without generated neighbours: a panel a place, a row the
+    nodes and what stands for z̄, a colour a method.
+    """
+    inputs = {
+        "generated": "generated neighbours",
+        "zero": "none",
+        "permuted": "those of other nodes",
+    }
+    nodes = {"train": "training nodes", "val": "validation nodes"}
+    rows = summary[(summary["reader"] == "classifier") & summary["nodes"].isin(list(nodes))]
+    drawn: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in records(rows):
+        title = f"{panel_title(summary, row['setting'], row['dataset'])}, M={row['clients']}"
+        line = drawn.setdefault(title, {}).setdefault(
+            f"{nodes[row['nodes']]}, {inputs[row['input']]}", {}
+        )
+        point = figures.spread(row["accuracy_mean"], row["accuracy_std"])
+        line[method_title(row["method"])] = point | {"method": row["method"]}
+    train = rows[rows["nodes"] == "train"].pivot(
+        index=_CELL[:4], columns="input", values="accuracy_mean"
+    )
+    lost = (train["generated"] - train["permuted"]).max()
+    title = (
+        f"With the neighbours of other nodes a classifier loses up to {lost:.2f} on training nodes"
+    )
+    title += "\nLabels of training nodes that generated neighbours tell"
+    return figures.forests(
+        title, drawn, "accuracy of the classifier, mean and standard deviation", rule=None
+    )
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:

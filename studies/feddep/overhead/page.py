@@ -4,9 +4,12 @@ client.
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from feddep.config import variants
+from feddep.reporting import figures
 from feddep.reporting import markdown as md
 from feddep.reporting.labels import dataset_title, method_title
 from feddep.utils.csv_files import csv_text
@@ -36,7 +39,38 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
         methods=set(map(variants.base, rows["method"])),
         clients=_clients(rows),
     )
-    return {"table.csv": csv_text(ordered, digits=DIGITS), "page.md": text}
+    return {
+        "table.csv": csv_text(ordered, digits=DIGITS),
+        "page.md": text,
+        "figure": figure(rows),
+    }
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """Measured costs over what the formulas say, a row a method and cost."""
+    shown = rows[(rows["client"] == "all") & rows["quantity"].isin(list(_COLUMNS))]
+    shown = shown[(shown["paper_value"] > 0) & (shown["ours_value"] > 0)]
+    found = {
+        "the paper's formula": shown["measured"] / shown["paper_value"],
+        "ours": shown["measured"] / shown["ours_value"],
+    }
+    labels = [
+        f"{method_title(line['method'])}: {_COLUMNS[line['quantity']].format(of=line['of'])}"
+        for line in shown.to_dict("records")
+    ]
+    drawn = {
+        label: {name: {"mean": ratios.iloc[k]} for name, ratios in found.items()}
+        for k, label in enumerate(labels)
+    }
+    off, ours = (np.exp(np.abs(np.log(ratios)).max()) for ratios in found.values())
+    title = f"The paper's formulas are off by up to {off:,.0f} times, ours by {ours:.1f} times\n"
+    return figures.forests(
+        f"{title}Costs of training generators, Table 1 of FedDEP",
+        {"": drawn},
+        "measured cost over that of the formula",
+        rule=1.0,
+        log=True,
+    )
 
 
 def _formulas(rows: pd.DataFrame) -> str:

@@ -3,10 +3,12 @@
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
+from feddep.reporting import figures
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import method_title
+from feddep.reporting.labels import method_title, panel_title, sort_methods
 from studies import measuring
 
 _CELL = ["setting", "dataset", "method", "clients", "hidden", "guess"]
@@ -20,7 +22,32 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     """The table and the text."""
     summary = summarise(tables["quality"])
     sections = md.sections(summary[summary["hidden"] == "anew"], _block)
-    return {"table.csv": summary, "page.md": measuring.text("quality", tables=sections)}
+    text = measuring.text("quality", tables=sections)
+    return {"table.csv": summary, "page.md": text, "figure": figure(summary)}
+
+
+def figure(summary: pd.DataFrame) -> Figure:
+    """What generators and two guesses explain of hidden nodes: a panel a place, a row a method."""
+    guesses = {
+        "DGen": "the generator",
+        "zero": "nothing generated",
+        "own prototype": "the node's own prototype",
+    }
+    rows = summary[(summary["hidden"] == "anew") & summary["guess"].isin(list(guesses))]
+    names = {name: method_title(name) for name in sort_methods(rows["method"])}
+    drawn: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in records(rows):
+        title = f"{panel_title(summary, row['setting'], row['dataset'])}, M={row['clients']}"
+        panel = drawn.setdefault(title, {name: {} for name in names.values()})
+        point = figures.spread(row["explained_mean"], row["explained_std"])
+        panel[names[row["method"]]][guesses[row["guess"]]] = point
+    best, own = (
+        rows.loc[rows["guess"] == guess, "explained_mean"].max()
+        for guess in ("DGen", "own prototype")
+    )
+    title = f"No generator explains more than {best:.2f}; a node's own prototype up to {own:.2f}"
+    title += "\nMean prototypes of hidden neighbours; the client's mean explains 0"
+    return figures.forests(title, drawn, "share explained, mean and standard deviation")
 
 
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:

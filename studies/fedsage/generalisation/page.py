@@ -3,7 +3,9 @@
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
+from feddep.reporting import figures
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import records
 from feddep.reporting.labels import dataset_title
@@ -35,4 +37,29 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     table = md.table(["", "n", *_SHOWN.values()], lines)
     gnn = records(summary.drop_duplicates("dataset"))
     text = measuring.text("generalisation", table=table, gnn=gnn, sigma=SIGMA)
-    return {"table.csv": summary, "page.md": text}
+    return {"table.csv": summary, "page.md": text, "figure": figure(summary)}
+
+
+def figure(summary: pd.DataFrame) -> Figure:
+    """The bound and the loss that it bounds over the number of training nodes, a panel a graph."""
+    shown = {
+        "bound": "bound",
+        "term": "its first term",
+        "permuted": "first term, labels permuted",
+        "loss": "loss",
+    }
+    panels: dict[str, list[dict[str, Any]]] = {}
+    for row in records(summary):
+        panels.setdefault(dataset_title(row["dataset"]), []).extend(
+            {"nodes": row["nodes"], "name": name, "mean": row[column], "std": None}
+            for column, name in shown.items()
+        )
+    last = summary.iloc[-1]
+    title = f"With {last['nodes']} training nodes the bound is {last['bound']:.2f}, and the loss "
+    return figures.lines(
+        f"{title}{last['loss']:.2f}\nFedSage's Theorem 6.2, whose bound is to fall with more nodes",
+        panels,
+        lambda row: row["nodes"],
+        lambda row: row["name"],
+        labels=("number of training nodes n", "loss or bound"),
+    )

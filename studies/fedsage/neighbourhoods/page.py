@@ -6,20 +6,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from feddep.config.loading import STUDIES
-from feddep.reporting import drawing, published
+from feddep.reporting import figures, published
 from feddep.reporting import markdown as md
-from feddep.reporting.frames import CELL, client_numbers, in_paper_order, of_place, records
-from feddep.reporting.labels import distinguishing, method_title, place_title, places, sort_methods
+from feddep.reporting.frames import CELL, in_paper_order, of_place, records
+from feddep.reporting.labels import distinguishing, method_title, place_title
 from studies import measuring
 from studies.fedsage.neighbourhoods.measure import ALL, MISSING, NEIGHBOURHOODS, NORMS
 
 _CELL = list(CELL)
-_LARGEST = 10
-"""From here on numbers of neighbours share a place of the figure."""
 
 
 def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
@@ -35,7 +32,7 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
         "table.csv": near,
         "missing_neighbours.csv": missing,
         "page.md": text,
-        "figure": figure(tables["counts"], missing),
+        "figure": figure(missing),
     }
 
 
@@ -137,81 +134,21 @@ def _numbers(block: pd.DataFrame) -> str:
     return md.table(["M", "", "miss a neighbour", *guesses, "correlation: dGen", "degree"], lines)
 
 
-def figure(counts: pd.DataFrame, summary: pd.DataFrame) -> Figure:
-    """Predicted over true numbers of missing neighbours, all seeds together (FedSage, Figure 1 of
-    Appendix D).
-
-    A row of panels a setting and dataset, a column a number of clients, a line a method.  The axis
-    ends a little above what is predicted, so that little of the line of what is missing is seen
-    where next to nothing is predicted.  It is headed by errors of :func:`summarise_counts`.
+def figure(summary: pd.DataFrame) -> Figure:
+    """Errors of :func:`summarise_counts` less those of the guess 0: a row a place and number of
+    clients, a colour a method.
     """
-    ordered = in_paper_order(counts)
-    of = places(ordered)
-    columns = client_numbers(ordered)
-    several = ordered["setting"].nunique() > 1
-    names = distinguishing(sort_methods(ordered["method"]))
-    looks = drawing.looks({name: name for name in names})
-    with drawing.style():
-        drawn, axes = drawing.panels(
-            len(of), len(columns), 0.3 + 1.2 * len(of), sharex="all", sharey="row"
-        )
-        for line, place in zip(axes, of, strict=True):
-            here, top = of_place(ordered, *place), 1.0
-            for ax, clients in zip(line, columns, strict=True):
-                for name, look in looks.items():
-                    top = max(
-                        top,
-                        _draw(
-                            ax,
-                            here[(here["clients"] == clients) & (here["method"] == name)],
-                            **look,
-                        ),
-                    )
-                ax.plot(
-                    [0, _LARGEST],
-                    [0, _LARGEST],
-                    color=drawing.INK,
-                    linestyle="--",
-                    linewidth=0.9,
-                    zorder=1,
-                )
-                ax.set_title(
-                    place_title(place[1], clients) + (f", setting {place[0]}" if several else ""),
-                    loc="left",
-                )
-            line[0].set_ylim(-0.05 * top, 1.15 * top)
-        for ax in axes[-1]:
-            ax.set_xticks(
-                range(0, _LARGEST + 1, 2), [*map(str, range(0, _LARGEST, 2)), f"{_LARGEST}+"]
-            )
-        for ax in axes[:, 0]:
-            ax.set_ylabel("predicted, mean")
-        handles = [
-            drawing.sample(method_title(names[name]), **look) for name, look in looks.items()
-        ]
-        handles.append(drawing.sample("as many as are missing", color=drawing.INK, linestyle="--"))
-        worse = (summary["error"] > summary["error_none"]).sum()
-        title = f"Predicted numbers err by more than the guess 0 in {worse} of {len(summary)} cases"
-        title += "\nPredicted over true numbers of missing neighbours"
-        drawing.head(drawn, title, handles, below="missing neighbours")
-    return drawn
-
-
-def _draw(ax: Axes, counts: pd.DataFrame, color: str, marker: str, linestyle: str) -> float:
-    """One line; returns the largest mean, 0 where there is nothing to draw."""
-    of_bins = counts.assign(
-        bin=counts["missing"].clip(upper=_LARGEST), total=counts["predicted"] * counts["nodes"]
-    )
-    sums = of_bins.groupby("bin")[["total", "nodes"]].sum()
-    means = sums["total"] / sums["nodes"]
-    ax.plot(means.index, means, color=color, linewidth=1.1, linestyle=linestyle)
-    ax.scatter(
-        means.index,
-        means,
-        s=3 + 6 * np.log10(sums["nodes"]),
-        color=color,
-        marker=marker,
-        linewidths=0,
-        zorder=3,
-    )
-    return float(means.max()) if len(means) else 0.0
+    names = distinguishing(summary["method"])
+    several = summary["setting"].nunique() > 1
+    drawn: dict[str, dict[str, Any]] = {}
+    for row in records(summary):
+        place = place_title(row["dataset"], row["clients"])
+        place += f", {row['setting']}" if several else ""
+        drawn.setdefault(place, {})[method_title(names[row["method"]])] = {
+            "mean": row["error"] - row["error_none"],
+            "method": row["method"],
+        }
+    worse = (summary["error"] > summary["error_none"]).sum()
+    title = f"Predicted numbers err by more than the guess 0 in {worse} of {len(summary)} cases"
+    title += "\nHow many neighbours a node misses, as NeighGen's dGen predicts it"
+    return figures.forests(title, {"": drawn}, "mean error less that of the guess 0")

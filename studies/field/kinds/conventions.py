@@ -7,7 +7,7 @@ Beside them stands what papers print for the same method, graph and number of cl
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from textwrap import fill
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,13 @@ from feddep.reporting import drawing
 from feddep.reporting import markdown as md
 from feddep.reporting.drawing import sample
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import dataset_title, method_title, sort_datasets, sort_methods
+from feddep.reporting.labels import (
+    dataset_title,
+    in_words,
+    method_title,
+    sort_datasets,
+    sort_methods,
+)
 from feddep.reporting.load import Study
 
 SHOWS = """\
@@ -120,45 +126,48 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A panel a dataset, a line a method: published numbers in grey, where all of ours are of
-    partitions like theirs, and ours, a colour a choice, hollow before, full after.
+    """A panel a dataset, a line a method, or where there are many choices a choice of a method:
+    published numbers in grey, where all of ours are of partitions like theirs, and ours, a colour
+    a choice, hollow before, full after.
     """
     table, literature = tables["table"], _literature()
-    datasets = sort_datasets(table["dataset"].map(variants.base))
-    names = sort_methods(table["method"].map(variants.base))
-    told = choices(table, study.options)
-    looks, drawn = drawing.looks(dict.fromkeys(told)), 0
+    table = table.assign(
+        graph=table["dataset"].map(variants.base),
+        name=table["method"].map(variants.base),
+        choice=choices(table, study.options),
+    )
+    names, told = sort_methods(table["name"]), list(dict.fromkeys(table["choice"]))
+    table = table.sort_values("name", key=lambda column: column.map(names.index), kind="stable")
+    # More choices than colours: each has a line of its own, and all look alike.
+    apart = len(told) > len(drawing.COLOURS)
+    table["line"] = table["name"].map(method_title) + (", " + table["choice"] if apart else "")
+    lines = dict(zip(table["line"], table["name"], strict=True))
+    looks = drawing.looks(dict.fromkeys(told[:1] if apart else told))
+    datasets, drawn = sort_datasets(table["graph"]), 0
     with drawing.style():
-        figure, axes = drawing.tiles(list(map(dataset_title, datasets)), 0.3 + 0.3 * len(names))
+        high = 0.27 if apart else 0.3
+        figure, axes = drawing.tiles(list(map(dataset_title, datasets)), 0.3 + high * len(lines))
         for ax, dataset in zip(axes.flat, datasets, strict=False):
-            for place, name in enumerate(names):
-                pairs = [
-                    (choice, row)
-                    for choice, row in zip(told, records(table), strict=True)
-                    if (variants.base(row["dataset"]), variants.base(row["method"]))
-                    == (dataset, name)
-                ]
+            for place, (line, name) in enumerate(lines.items()):
+                rows = records(table[(table["graph"] == dataset) & (table["line"] == line)])
                 of = literature[(literature["dataset"] == dataset) & (literature["method"] == name)]
-                of = of if all(pd.notna(row["published"]) for _, row in pairs) else of[:0]
+                of = of if all(pd.notna(row["published"]) for row in rows) else of[:0]
                 ax.plot(of["mean"], [place - 0.22] * len(of), "|", color="#888888", markersize=9)
                 drawn += len(of)
-                for number, (choice, row) in enumerate(pairs):
-                    for when, face in (("before", "white"), ("after", looks[choice]["color"])):
-                        look: Any = {
-                            **looks[choice],
-                            "linestyle": "none",
-                            "markerfacecolor": face,
-                            "markersize": 4.5,
-                        }
-                        ax.plot(row[f"local_{when}"], place + 0.1 * number - 0.05, **look)
-            titles = [method_title(name) for name in names] if ax in axes[:, 0] else []
-            ax.set_yticks(range(len(names)), titles)
-            ax.set_ylim(len(names) - 0.4, -0.6)
+                for number, row in enumerate(rows):
+                    look = {**looks.get(row["choice"], looks[told[0]]), "linestyle": "none"}
+                    for when, face in (("before", "white"), ("after", look["color"])):
+                        at = (row[f"local_{when}"], place + 0.1 * number - 0.05)
+                        ax.plot(*at, **look, markerfacecolor=face, markersize=4.5)
+            labels = [fill(in_words(line), 36) for line in lines]
+            ax.set_yticks(range(len(lines)), labels if ax in axes[:, 0] else [])
+            ax.set_ylim(len(lines) - 0.4, -0.6)
             ax.locator_params(axis="x", nbins=6 // axes.shape[1])
         handles = (
             [sample("published", color="#888888", marker="|", linestyle="none")] if drawn else []
         )
-        handles += [sample(each, **{**look, "linestyle": "none"}) for each, look in looks.items()]
+        if not apart:
+            handles += [sample(each, **{**of, "linestyle": "none"}) for each, of in looks.items()]
         handles += [
             sample(
                 "hollow: before the local steps",
@@ -168,10 +177,10 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
                 linestyle="none",
             )
         ]
-        title = f"A choice moves a method by up to {_widest(table, ['method']):.2f}"
+        title = f"Choices move one method by up to {_widest(table, ['method']):.2f}"
         # None where no two methods have a choice in common.
-        if apart := _widest(table, ["when", *study.options]):
-            title += f"; at one choice methods differ by up to {apart:.2f}"
+        if between := _widest(table, ["when", *study.options]):
+            title += f"; under the same choices methods differ by up to {between:.2f}"
         below = "accuracy of clients' test nodes"
         drawing.head(figure, f"{title}\n{study.title}", handles, below=below)
     return figure
@@ -204,7 +213,4 @@ def _widest(table: pd.DataFrame, alike: list[str]) -> float:
     both = table.melt(
         [name for name in table if name not in ACCURACIES], ACCURACIES, "when", "accuracy"
     )
-    groups = both.assign(of=both["dataset"].map(variants.base)).groupby(
-        ["of", *alike], dropna=False
-    )
-    return float(groups["accuracy"].agg(np.ptp).max())
+    return float(both.groupby(["graph", *alike], dropna=False)["accuracy"].agg(np.ptp).max())

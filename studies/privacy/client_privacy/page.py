@@ -7,10 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from feddep.privacy.accountant import Guarantee
+from feddep.reporting import figures
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, ordered, records
+from feddep.reporting.labels import place_title
 from studies import measuring
 from studies.privacy.client_privacy.measure import DELTA
 
@@ -47,7 +50,27 @@ def page(tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
         sampling=sections(_sampling),
         noise=sections(_noise),
     )
-    return {"table.csv": rows, "page.md": text}
+    return {"table.csv": rows, "page.md": text, "figure": figure(rows)}
+
+
+def figure(rows: pd.DataFrame) -> Figure:
+    """DP-SGD's ε of a training node and of an edge, worst over clients: a panel a setting, a row a
+    place.
+    """
+    of = rows[(rows["accounting"] == "pld") & (rows["bound"] != "simple")]
+    worst = of.groupby([*_PLACE, "hidden"])["epsilon"].max().unstack()
+    example, edge = worst["example"], worst["edge"]
+    drawn: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in records(in_paper_order(worst.index.to_frame(index=False), _PLACE)):
+        panel = drawn.setdefault(f"setting {row['setting']}", {})
+        panel[place_title(row["dataset"], row["clients"])] = {
+            "of a training node": {"mean": example[*row.values()]},
+            "of an edge": {"mean": edge[*row.values()]},
+        }
+    times = edge / example
+    title = f"DP-SGD's ε of an edge is {times.min():.0f} to {times.max():.0f} times that of a node"
+    title += "\nWhat noised training guarantees with δ = 1e-5, the worst client of each place"
+    return figures.forests(title, drawn, "ε of the whole training", rule=None, log=True)
 
 
 def weakest(rows: pd.DataFrame) -> pd.DataFrame:

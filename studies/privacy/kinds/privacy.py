@@ -164,8 +164,7 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         ["setting", "dataset", "method", "noise_sigma", *_others(study)], dropna=False
     )["mean"]
     return figures.lines(
-        f"Accuracy differs by up to {curves.agg(np.ptp).max():.3f} between "
-        f"guarantees\n{study.title}",
+        f"Privacy guarantees move accuracy by up to {curves.agg(np.ptp).max():.3f}\n{study.title}",
         {panel_title(table, *of): records(of_place(table, *of)) for of in places(table)},
         lambda row: "\n".join(f"{sign} = {row[column]:.3g}" for sign, column in signs.items()),
         name,

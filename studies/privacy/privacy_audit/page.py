@@ -2,6 +2,7 @@
 tell of features.
 """
 
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -208,7 +209,13 @@ def figure(scores: Rows) -> Figure:
     with drawing.style():
         result, axes = drawing.panels(1, 2, 2.1)
         for ax, score, label in zip(
-            axes[0], ("error", "match"), ("error, as a share of guessing's", "match"), strict=True
+            axes[0],
+            ("error", "match"),
+            (
+                "error of what is read off a prototype, guessing is 1",
+                "share of prototypes that lead to a node",
+            ),
+            strict=True,
         ):
             for k, (knowledge, look) in enumerate(_LOOKS.items()):
                 rows = [row for row in scores if row["knowledge"] == knowledge]
@@ -219,7 +226,7 @@ def figure(scores: Rows) -> Figure:
             ax.set_xticks(
                 range(len(counts)), ["n" if count is None else str(count) for count in counts]
             )
-            ax.set_title(label, loc="left")
+            ax.set_title(fill(label, 30), loc="left")
         best = max(scores, key=lambda row: row["match"] - row["chance"])
         guess = {"color": drawing.INK, "linewidth": 0.8, "linestyle": "--"}
         axes[0, 0].axhline(1.0, **guess)
@@ -230,8 +237,8 @@ def figure(scores: Rows) -> Figure:
         handles = [drawing.sample(name, **look) for name, look in _LOOKS.items()]
         drawing.head(
             result,
-            f"{best['match']:.0%} of {best['prototypes']} prototypes lead to one of their "
-            f"nodes, by {best['knowledge']}; {best['chance']:.0%} by guessing\n"
+            f"With {best['knowledge']} {best['match']:.0%} of {best['prototypes']} prototypes "
+            f"lead to one of their nodes; guesses lead there in {best['chance']:.0%}\n"
             "What prototypes tell of single nodes",
             [*handles, drawing.sample("guessing", **guess)],
             below="number C of prototypes",
