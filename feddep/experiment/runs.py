@@ -492,7 +492,8 @@ def typical_seconds(config: Config) -> dict[tuple[str, str], float]:
         return {}
     recorded = pd.concat(map(read_table, files)).set_index(["dataset", "method"])
     before = recorded["seconds_before"].map(lambda text: sum(json.loads(text).values()))
-    return (recorded["seconds"] + before).groupby(level=[0, 1]).median().to_dict()
+    medians = (recorded["seconds"] + before).groupby(level=[0, 1]).median()
+    return dict(zip(medians.index.tolist(), medians.tolist(), strict=True))
 
 
 def estimate(config: Config, runs: "Iterable[Run]") -> tuple[float, int]:
