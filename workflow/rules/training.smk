@@ -1,4 +1,5 @@
-"""The steps of runs, and the runs.  Runs share steps, which are named by what they depend on.
+"""The steps of runs, and the runs.  Runs share steps, which are named by what they depend on.  Jobs
+make those that several batches read; a training makes the others, with the same files.
 
 A key says all that a file depends on.  So the run in a job's params is an object, which Snakemake
 hands on but does not compare: another run that shares the step makes it no other step.
@@ -8,8 +9,8 @@ hands on but does not compare: another run that shares the step makes it no othe
 rule pretrain:
     """Local GNNs, computed before the classifier; the next two rules go on from them."""
     message:
-        "Compute {rule} on {wildcards.dataset} for {params.run.method}, "
-        "M={params.run.clients}, seed {params.run.seed}"
+        "Compute {rule} on {wildcards.dataset} for {params.planned.run.method}, "
+        "M={params.planned.run.clients}, seed {params.planned.run.seed}"
     input:
         unpack(lambda wildcards: task_files(STEPS[wildcards.key].run)),
         unpack(lambda wildcards: step_files(STEPS[wildcards.key].run, STEPS[wildcards.key].needs)),
@@ -17,7 +18,6 @@ rule pretrain:
     log: f"{CACHE}/logs/steps/pretrain/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/pretrain/{{dataset}}-{{key}}.tsv"
     params:
-        run=lambda wildcards: STEPS[wildcards.key].run,
         planned=lambda wildcards: STEPS[wildcards.key],
     threads: config["threads"]
     resources:
