@@ -79,7 +79,7 @@ def load_graph(dataset: str, key: str, file: str | Path) -> Graph:
 
 def step(config: Config, planned: StepJob, files: Mapping[str, Any], output: Path) -> None:
     """Compute one step of a run; what it sent and how long it took go beside its tensors."""
-    read = {"graph", "split", "partition", *planned.needs} & files.keys()
+    read = {"graph", "split", "partition", *planned.step.needs} & files.keys()
     task, _ = read_task(config, planned.run, {name: files[name] for name in read})
     _, parameters, _ = planned.run.method.configured
     start = time.perf_counter()

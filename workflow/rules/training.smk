@@ -6,6 +6,11 @@ hands on but does not compare: another run that shares the step makes it no othe
 """
 
 
+def needed_files(planned):
+    """The results of the steps that a step reads, by stage."""
+    return step_files(planned.run, planned.step.needs)
+
+
 rule pretrain:
     """Local GNNs, computed before the classifier; the next two rules go on from them."""
     message:
@@ -13,7 +18,7 @@ rule pretrain:
         "M={params.planned.run.clients}, seed {params.planned.run.seed}"
     input:
         unpack(lambda wildcards: task_files(STEPS[wildcards.key].run)),
-        unpack(lambda wildcards: step_files(STEPS[wildcards.key].run, STEPS[wildcards.key].needs)),
+        unpack(lambda wildcards: needed_files(STEPS[wildcards.key])),
     output: multiext(f"{CACHE}/steps/pretrain/{{dataset}}-{{key}}", ".safetensors", ".json")
     log: f"{CACHE}/logs/steps/pretrain/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/pretrain/{{dataset}}-{{key}}.tsv"
