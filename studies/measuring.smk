@@ -34,7 +34,7 @@ def measured(study):
 def read_of(wildcards):
     """What a run is measured from."""
     run, (read, _) = RUNS[wildcards.key], MEASURED[OWN_CODE[wildcards.study]]
-    files = {**task_files(run), **step_files(run, read)}
+    files = {**task_files(run), **step_files(run, read, wildcards.study)}
     return {**files, "model": run_files(run)["model"]} if "model" in read else files
 
 

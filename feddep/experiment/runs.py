@@ -486,17 +486,14 @@ def _frame(key: str | list[str], curves: Mapping[str, Sequence[Any]]) -> pd.Data
 
 
 def typical_seconds(config: Config) -> dict[tuple[str, str], float]:
-    """The median of the seconds of recorded runs, by dataset and method."""
-    frames = [
-        read_table(file)[["dataset", "method", "seconds"]]
-        for file in tables(Path(config["records"]["directory"]))
-    ]
-    known = (
-        pd.concat(frames).groupby(["dataset", "method"])["seconds"].median()
-        if frames
-        else pd.Series(dtype=float)
-    )
-    return dict(zip(known.index.tolist(), known.tolist(), strict=True))
+    """The median of the seconds of recorded runs with their steps, by dataset and method."""
+    files = tables(Path(config["records"]["directory"]))
+    if not files:
+        return {}
+    recorded = pd.concat(map(read_table, files)).set_index(["dataset", "method"])
+    before = recorded["seconds_before"].map(lambda text: sum(json.loads(text).values()))
+    medians = (recorded["seconds"] + before).groupby(level=[0, 1]).median()
+    return dict(zip(medians.index.tolist(), medians.tolist(), strict=True))
 
 
 def estimate(config: Config, runs: "Iterable[Run]") -> tuple[float, int]:

@@ -21,14 +21,12 @@ class StepJob:
         key: its content key.
         file: where its tensors lie below ``steps/``; what it sent and its seconds lie beside it as
             JSON.
-        needs: stages and files of the steps whose results it reads.
     """
 
     run: Run
     step: Step
     key: str
     file: Path
-    needs: dict[str, Path]
 
 
 def step_jobs(run: Run) -> list[StepJob]:
@@ -37,13 +35,12 @@ def step_jobs(run: Run) -> list[StepJob]:
     """
     _, parameters, steps = run.method.configured
     specified: dict[str, Any] = {}
-    done: dict[str, StepJob] = {}
+    jobs: list[StepJob] = []
     for step in steps:
         specified[step.stage] = keys.step_specification(
             run.specification, step, parameters, specified
         )
         key = keys.step_key(specified[step.stage], run.data)
         file = Path(step.stage, f"{run.dataset.name}-{key}.safetensors")
-        needs = {stage: done[stage].file for stage in step.needs}
-        done[step.stage] = StepJob(run, step, key, file, needs)
-    return list(done.values())
+        jobs.append(StepJob(run, step, key, file))
+    return jobs

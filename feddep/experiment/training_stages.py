@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from feddep.experiment import runs
 from feddep.experiment.inputs import split_nodes
 from feddep.experiment.plan import Run
 from feddep.experiment.provenance import environment
-from feddep.experiment.steps import step_jobs
+from feddep.experiment.steps import StepJob, step_jobs
 from feddep.experiment.tasks import build_task, choose_device, device_name
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
@@ -76,41 +77,43 @@ def load_graph(dataset: str, key: str, file: str | Path) -> Graph:
     return graph
 
 
-def step(config: Config, run: Run, stage: str, files: Mapping[str, Any], output: Path) -> None:
+def step(config: Config, planned: StepJob, files: Mapping[str, Any], output: Path) -> None:
     """Compute one step of a run; what it sent and how long it took go beside its tensors."""
-    (planned,) = (each for each in step_jobs(run) if each.step.stage == stage)
-    task, _ = read_task(
-        config,
-        run,
-        {
-            name: file
-            for name, file in files.items()
-            if name in ("graph", "split", "partition", *planned.needs)
-        },
-    )
-    _, parameters, _ = run.method.configured
+    read = {"graph", "split", "partition", *planned.step.needs} & files.keys()
+    task, _ = read_task(config, planned.run, {name: files[name] for name in read})
+    _, parameters, _ = planned.run.method.configured
     start = time.perf_counter()
     result = planned.step.run(task, parameters, task.step_results)
     seconds = round(time.perf_counter() - start, 3)
+    facts = {"communication": result.communication, "seconds": seconds}
+    # First, so that where the tensors are, all is.
+    write_json(output.with_suffix(".json"), facts, planned.key)
     write_arrays(
         output,
         {name: tensor.detach().cpu().numpy() for name, tensor in result.tensors.items()},
         planned.key,
     )
-    facts = {"communication": result.communication, "seconds": seconds}
-    write_json(output.with_suffix(".json"), facts, planned.key)
 
 
-def batch(
-    config: Config, members: Sequence[tuple[Run, Mapping[str, Any], Path, Path]], receipt: Path
-) -> None:
-    """Train runs one after the other; one whose result is there already is not trained again.
+def with_steps(config: Config, run: Run, files: Mapping[str, Any]) -> dict[str, Any]:
+    """The files of a run that are there after all of its steps that are not have been computed, up
+    to one that diverges: the run itself does then.
+    """
+    with suppress(DivergenceError):
+        for planned in step_jobs(run):
+            if not (file := Path(files[planned.step.stage])).exists():
+                step(config, planned, files, file)
+    return {name: file for name, file in files.items() if Path(file).exists()}
+
+
+def batch(config: Config, members: Sequence[tuple[Run, Mapping[str, Any], Path, Path]]) -> None:
+    """Train runs one after the other, each with its steps; what is there already is not computed
+    again.
 
     Args:
         config: the configuration.
         members: of each run the run, its files, and where its result and model go, as :func:`train`
             takes them.
-        receipt: written when all are trained.
 
     Raises:
         FeddepError: of the first run that failed, after all others have been trained.
@@ -119,13 +122,12 @@ def batch(
     for run, files, output, model in members:
         if not output.exists():
             try:
-                train(config, run, files, output, model)
+                train(config, run, with_steps(config, run, files), output, model)
             except FeddepError as error:
                 print(f"feddep: {error}", file=sys.stderr)
                 failed.append(error)
     if failed:
         raise failed[0]
-    write_json(receipt, {"runs": [run.path for run, *_ in members]})
 
 
 def train(config: Config, run: Run, files: Mapping[str, Any], output: Path, model: Path) -> None:
@@ -145,27 +147,6 @@ def train(config: Config, run: Run, files: Mapping[str, Any], output: Path, mode
         measured, weights = DIVERGED, {}
     seconds = time.perf_counter() - start
     write_arrays(model, {name: tensor.numpy() for name, tensor in weights.items()}, run.key)
-    record(config, run, measured, known, seconds, output)
-
-
-def record(
-    config: Config,
-    run: Run,
-    measured: Mapping[str, Any],
-    known: Mapping[str, Any],
-    seconds: float,
-    output: Path,
-) -> None:
-    """Write the row and the curves of a run.
-
-    Args:
-        config: the configuration.
-        run: the run.
-        measured: its :func:`feddep.training.summary.summary`.
-        known: what :func:`read_task` says of its inputs.
-        seconds: of training.
-        output: where to.
-    """
     provenance = {
         **environment(device_name(config["device"]), torch.get_num_threads()),
         **known,

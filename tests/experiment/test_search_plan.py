@@ -15,7 +15,7 @@ from feddep.experiment.provenance import environment
 from feddep.training.summary import DIVERGED
 from feddep.utils.errors import ConfigError, DivergenceError
 from feddep.utils.files import read_arrays
-from workspace import CONFIG
+from workspace import CONFIG, STEPS
 
 SEARCH = {
     "setting": "quick",
@@ -208,19 +208,21 @@ def test_what_is_unfinished_has_more_rounds(
     assert plan.final_runs(config, "found").keys() == {*plan.CONFIGURATIONS}
 
 
-def test_a_trial_may_diverge_and_no_other_run(tmp_path: Path):
+@pytest.mark.parametrize("method", ["fedavg", "feddep"])
+def test_a_trial_may_diverge_and_no_other_run(method: str, tmp_path: Path):
+    """In its training or in a step."""
     config = config_in(tmp_path)
     setting = "quick,optimizer=sgd,learning_rate=1000.0,weight_decay=1000000.0,batch_size=2"
-    run = plan.one_run(config, "fedavg", 2, setting=setting)
-    files = {name: tmp_path / name for name in ("graph", "split", "partition")}
+    run = plan.one_run(config, method, 2, setting=setting)
+    files = {name: tmp_path / name for name in ("graph", "split", "partition", *STEPS)}
     stages.prepare(config, "mini", None, files["graph"], tmp_path / "graph.json")
     stages.split(run, files["graph"], files["split"])
     stages.partition(run, files["graph"], files["partition"], tmp_path / "partition.json")
     written = runs.cached(config, run.key), tmp_path / "model"
     with pytest.raises(DivergenceError):
-        training_stages.train(config, run, files, *written)
+        training_stages.batch(config, [(run, files, *written)])
     assert not any(file.exists() for file in written)
-    training_stages.train(config, dataclasses.replace(run, trial=True), files, *written)
+    training_stages.batch(config, [(dataclasses.replace(run, trial=True), files, *written)])
     assert read_arrays(written[1], run.key) == {}
     runs.publish(config, [run])
     (row,) = runs.load(config, [run]).to_dict("records")

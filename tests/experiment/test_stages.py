@@ -15,6 +15,7 @@ import pytest
 from feddep.config.loading import Config, merged, validate
 from feddep.experiment import data_tables, plan, runs, stages, training_stages, verification
 from feddep.experiment.plan import Run, one_run
+from feddep.experiment.steps import step_jobs
 from feddep.graph.graph import Graph
 from feddep.graph.partition import Partition
 from feddep.graph.split import Split
@@ -52,8 +53,8 @@ class Made:
         stages.prepare(config, "mini", None, graph, Path(self.facts["graph"]))
         stages.split(FEDDEP, graph, self.files["split"])
         stages.partition(FEDDEP, graph, self.files["partition"], Path(self.facts["partition"]))
-        for stage in ("pretrain", "prototypes", "generator"):
-            training_stages.step(config, FEDDEP, stage, self.files, self.files[stage])
+        for planned in step_jobs(FEDDEP):
+            training_stages.step(config, planned, self.files, self.files[planned.step.stage])
         self.trained = runs.cached(config, FEDDEP.key)
         self.model = folder / "model.safetensors"
         training_stages.train(config, FEDDEP, self.files, self.trained, self.model)

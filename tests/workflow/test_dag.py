@@ -24,10 +24,7 @@ from graphs import npz_arrays, random_graph
 from workspace import CONFIG, REPOSITORY, SNAKEMAKE, STEPS, Workspace, list_gpus
 
 pytestmark = [pytest.mark.dag, pytest.mark.timeout(900)]
-EVERYTHING = {
-    **{"prepare": 1, "split": 1, "partition": 1},
-    **{"pretrain": 1, "prototypes": 1, "generator": 1, "batch": 1},
-}
+EVERYTHING = {"prepare": 1, "split": 1, "partition": 1, "batch": 1}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +49,7 @@ def copy(finished: Workspace, tmp_path: Path) -> Workspace:
 def test_a_run_of_the_workflow_is_that_of_one_process(
     finished: Workspace, method: str, tmp_path: Path
 ):
-    """With its steps as jobs of their own or not, its numbers are the same to the last bit."""
+    """With its steps in files or not, its numbers are the same to the last bit."""
     finished.configure()
     run = finished.runs[method]
     assert (row := finished.row(method))["rounds"] == 2
@@ -69,18 +66,8 @@ def test_a_run_of_the_workflow_is_that_of_one_process(
 
 def test_benchmarks_read_time_and_memory_of_jobs(finished: Workspace):
     measured = summary_of_jobs(jobs(finished.folder / "out"), wall=1.0)
-    stages = [
-        "prepare",
-        "split",
-        "partition",
-        "pretrain",
-        "prototypes",
-        "generator",
-        "train",
-        "wall",
-    ]
-    assert measured["stage"].to_list() == stages
-    assert measured["jobs"].to_list() == [*[1] * 7, 7]
+    assert measured["stage"].to_list() == ["prepare", "split", "partition", "train", "wall"]
+    assert measured["jobs"].to_list() == [*[1] * 4, 4]
     assert (measured["seconds"] > 0).all()
     assert (measured["peak_mib"] > 10).all()
 
@@ -89,18 +76,14 @@ def test_what_changes_a_number_runs_again_and_nothing_else(finished: Workspace):
     assert finished.jobs(threads=2, device="auto", records={"directory": "elsewhere"}) == {}
     assert finished.jobs(settings={"quick": {"rounds": 3}}) == {"batch": 1}  # which no step reads
     # Global has no partition.
-    assert finished.jobs(partition={"delta": 4}) == {
-        "partition": 1,
-        **dict.fromkeys(STEPS, 1),
-        "batch": 1,
-    }
-    # The local GNNs are shared.
+    assert finished.jobs(partition={"delta": 4}) == {"partition": 1, "batch": 1}
+
+
+def test_a_step_that_batches_share_is_a_job(tmp_path: Path):
     block = {"methods": {"feddep": {"prototypes": [2, 3]}, "fedavg": {}}}
-    assert finished.jobs(studies=[{"name": "few", "kind": "sweep", "runs": [block]}]) == {
-        "prototypes": 1,
-        "generator": 1,
-        "train": 1,
-    }
+    few = {"name": "few", "kind": "sweep", "runs": [block]}
+    planned = Workspace(tmp_path).jobs(studies=[few])
+    assert planned == {**EVERYTHING, "pretrain": 1, "train": 1}
 
 
 def test_a_copy_is_as_good_whatever_the_times_of_its_files(copy: Workspace):
@@ -132,13 +115,19 @@ def test_a_forced_stage_has_all_that_follows_made_again(
     assert finished.planned("--forcerun", stage) == {**again, **pages}
 
 
-def test_a_stage_is_a_target(tmp_path: Path):
+def test_a_stage_is_a_target(finished: Workspace, tmp_path: Path):
     workspace = Workspace(tmp_path)
     steps = {"split": 1, "partition": 1, "pretrain": 1, "prototypes": 1}
     assert workspace.jobs("prototypes") == {"prepare": 1, **steps}
     # The word is a target and what an option takes.
     assert workspace.jobs("split", "--forcerun", "split") == {"prepare": 1, "split": 1}
     assert "download" in workspace.run("--dry-run", "download", fails=True).splitlines()[-1]
+    # Its files are those of a batch.
+    workspace.run("generator")
+    files = list(workspace.cache.glob("steps/*/*.safetensors"))
+    assert {file.parent.name for file in files} == set(STEPS)
+    for file in files:
+        assert file.read_bytes() == finished.cache.joinpath(*file.parts[-3:]).read_bytes()
 
 
 def test_what_a_kill_left_half_done_is_made_again_with_all_that_follows(copy: Workspace):

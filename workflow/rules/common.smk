@@ -8,6 +8,7 @@ them get the same time.
 
 import os
 import sys
+from collections import defaultdict
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -51,6 +52,9 @@ MISSING, BATCHES, BATCH_OF = {}, {}, {}
 REGISTERED = set()
 # What a file's key stands for: of planned runs, and of those that are asked for beside them.
 RUNS, STEPS, SPLITS = {}, {}, {}
+STEP_STAGES = ("pretrain", "prototypes", "generator")
+# The batches, and studies that measure runs, that read the file of a step.
+READERS = defaultdict(set)
 
 
 wildcard_constraints:
@@ -81,11 +85,28 @@ def task_files(run):
     return files
 
 
-def step_files(run, stages=("pretrain", "prototypes", "generator")):
-    """The results of a run's steps, by stage."""
+def step_files(run, stages=STEP_STAGES, reader=None):
+    """The results of a run's steps, by stage; a batch or a study that reads them may be noted."""
     jobs = step_jobs(run)
     STEPS.update((job.key, job) for job in jobs)
-    return {job.step.stage: f"{CACHE}/steps/{job.file}" for job in jobs if job.step.stage in stages}
+    files = {job.step.stage: f"{CACHE}/steps/{job.file}" for job in jobs if job.step.stage in stages}
+    if reader is not None:
+        for file in files.values():
+            READERS[file].add(reader)
+    return files
+
+
+def input_files(run):
+    """What other jobs make for a run: its data, and those of its steps that are there, that others
+    read too, or that are made until one that is asked for.  It computes all other steps itself.
+    """
+    until, batch = workflow.dag_settings.until & set(STEP_STAGES), {BATCH_OF.get(run.key)}
+    made = {
+        stage: file
+        for stage, file in step_files(run).items()
+        if until or READERS[file] - batch or Path(file).exists()
+    }
+    return {**task_files(run), **made}
 
 
 def run_files(run):
@@ -104,7 +125,7 @@ def result_of(run):
     if run.key not in MISSING:
         return None
     result, batch = f"{CACHE}/runs/{run.key}.json", BATCH_OF[run.key]
-    receipt = f"{CACHE}/batches/{run.dataset.name}-{batch}.json"
+    receipt = f"{CACHE}/batches/{run.dataset.name}-{batch}"
     # A batch that was trained and has lost a result is not trained again: the one run is.
     alone = len(BATCHES[batch]) == 1
     return result if alone or Path(result).exists() or Path(receipt).exists() else receipt
@@ -170,7 +191,7 @@ def register(planned):
             BATCH_OF.setdefault(key, batch)
     for run in found.values():
         task_files(run)
-        step_files(run)
+        step_files(run, reader=BATCH_OF[run.key])
 
 
 with exit_on_user_error():

@@ -4,8 +4,7 @@ from snakemake.cli import parse_args
 
 # The rules of each stage.
 STAGES = {
-    **{stage: [stage] for stage in ("download", "prepare", "split", "partition")},
-    **{stage: [stage] for stage in ("pretrain", "prototypes", "generator")},
+    **{stage: [stage] for stage in ("download", "prepare", "split", "partition", *STEP_STAGES)},
     "train": ["train", "batch"],
 }
 

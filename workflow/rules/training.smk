@@ -1,23 +1,29 @@
-"""The steps of runs, and the runs.  Runs share steps, which are named by what they depend on.
+"""The steps of runs, and the runs.  Runs share steps, which are named by what they depend on.  Jobs
+make those that several batches read; a training makes the others, with the same files.
 
 A key says all that a file depends on.  So the run in a job's params is an object, which Snakemake
 hands on but does not compare: another run that shares the step makes it no other step.
 """
 
 
+def needed_files(planned):
+    """The results of the steps that a step reads, by stage."""
+    return step_files(planned.run, planned.step.needs)
+
+
 rule pretrain:
     """Local GNNs, computed before the classifier; the next two rules go on from them."""
     message:
-        "Compute {rule} on {wildcards.dataset} for {params.run.method}, "
-        "M={params.run.clients}, seed {params.run.seed}"
+        "Compute {rule} on {wildcards.dataset} for {params.planned.run.method}, "
+        "M={params.planned.run.clients}, seed {params.planned.run.seed}"
     input:
         unpack(lambda wildcards: task_files(STEPS[wildcards.key].run)),
-        unpack(lambda wildcards: step_files(STEPS[wildcards.key].run, STEPS[wildcards.key].needs)),
+        unpack(lambda wildcards: needed_files(STEPS[wildcards.key])),
     output: multiext(f"{CACHE}/steps/pretrain/{{dataset}}-{{key}}", ".safetensors", ".json")
     log: f"{CACHE}/logs/steps/pretrain/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/pretrain/{{dataset}}-{{key}}.tsv"
     params:
-        run=lambda wildcards: STEPS[wildcards.key].run,
+        planned=lambda wildcards: STEPS[wildcards.key],
     threads: config["threads"]
     resources:
         mem_mb=config["memory"]["training"],
@@ -42,9 +48,7 @@ rule train:
     message:
         "Train {params.run.method} on {params.run.place}, M={params.run.clients}, "
         "seed {params.run.seed} ({params.run.setting})"
-    input:
-        unpack(lambda wildcards: task_files(RUNS[wildcards.key])),
-        unpack(lambda wildcards: step_files(RUNS[wildcards.key])),
+    input: unpack(lambda wildcards: input_files(RUNS[wildcards.key]))
     output:
         run=f"{CACHE}/runs/{{key}}.json",
         model=f"{CACHE}/models/{{key}}.safetensors",
@@ -52,34 +56,37 @@ rule train:
     benchmark: f"{CACHE}/benchmarks/train/{{key}}.tsv"
     params:
         run=lambda wildcards: RUNS[wildcards.key],
+        members=lambda wildcards: [member_of(RUNS[wildcards.key])],
     threads: config["threads"]
     resources:
         mem_mb=config["memory"]["training"],
         gpu=gpus(),
-    script: "../scripts/train.py"
+    script: "../scripts/batch.py"
 
 
-def members_of(wildcards):
-    """Of each run of a batch the run, what it reads, and where its result and model go."""
-    runs = [RUNS[key] for key in BATCHES[wildcards.key]]
-    files = [{**task_files(run), **step_files(run)} for run in runs]
-    return [(run, read, *map(Path, run_files(run).values())) for run, read in zip(runs, files)]
+def member_of(run):
+    """The run, what it reads, and where its result and model go."""
+    return (run, {**task_files(run), **step_files(run)}, *map(Path, run_files(run).values()))
 
 
-def files_of(members):
-    """The files that they read."""
-    return list(dict.fromkeys(file for _, read, *_ in members for file in read.values()))
+def runs_of(wildcards):
+    """The runs of a batch."""
+    return [RUNS[key] for key in BATCHES[wildcards.key]]
 
 
 rule batch:
     """Several runs on one graph in one process, with the files of `train`; a kill repeats none."""
     message: "Train {params.number} runs on {wildcards.dataset}"
-    input: lambda wildcards: files_of(members_of(wildcards))
-    output: f"{CACHE}/batches/{{dataset}}-{{key}}.json"
+    input:
+        lambda wildcards: list(
+            dict.fromkeys(file for run in runs_of(wildcards) for file in input_files(run).values())
+        ),
+    output:
+        touch(f"{CACHE}/batches/{{dataset}}-{{key}}"),
     log: f"{CACHE}/logs/batches/{{dataset}}-{{key}}.log"
     benchmark: f"{CACHE}/benchmarks/batches/{{dataset}}-{{key}}.tsv"
     params:
-        members=members_of,
+        members=lambda wildcards: list(map(member_of, runs_of(wildcards))),
         number=lambda wildcards: len(BATCHES[wildcards.key]),
     threads: config["threads"]
     resources:

@@ -1,8 +1,6 @@
-"""Train and test several runs on one graph."""
-
-from pathlib import Path
+"""Train and test one run, or several on one graph."""
 
 from feddep.experiment import stages, training_stages
 
 with stages.job(snakemake) as config:
-    training_stages.batch(config, snakemake.params.members, Path(snakemake.output[0]))
+    training_stages.batch(config, snakemake.params.members)

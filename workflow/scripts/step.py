@@ -6,9 +6,5 @@ from feddep.experiment import stages, training_stages
 
 with stages.job(snakemake) as config:
     training_stages.step(
-        config,
-        snakemake.params.run,
-        snakemake.rule,
-        dict(snakemake.input),
-        Path(snakemake.output[0]),
+        config, snakemake.params.planned, dict(snakemake.input), Path(snakemake.output[0])
     )

@@ -95,7 +95,7 @@ class Peer:
             if name != "embeddings"
         }
         wanted = {name: tensor for name, tensor in weights.items() if is_of_features(name)}
-        generated = functional_call(self._generator, weights, (z, draws))
+        generated = functional_call(self._generator, weights, (z, draws), tie_weights=False)
         found: Sequence[Tensor | None] = [None] * len(wanted)
         if len(generated.owner):
             targets = self._nearest.nearest(generated.features.detach())
