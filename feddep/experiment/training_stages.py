@@ -84,8 +84,10 @@ def step(config: Config, planned: StepJob, files: Mapping[str, Any], output: Pat
     _, parameters, _ = planned.run.method.configured
     start = time.perf_counter()
     result = planned.step.run(task, parameters, task.step_results)
-    seconds = round(time.perf_counter() - start, 3)
-    facts = {"communication": result.communication, "seconds": seconds}
+    facts = {
+        "communication": result.communication,
+        "seconds": round(time.perf_counter() - start, 3),
+    }
     # First, so that where the tensors are, all is.
     write_json(output.with_suffix(".json"), facts, planned.key)
     write_arrays(
