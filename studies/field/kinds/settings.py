@@ -14,7 +14,7 @@ from feddep.config import variants
 from feddep.reporting import figures, statistics
 from feddep.reporting import markdown as md
 from feddep.reporting.frames import in_paper_order, records
-from feddep.reporting.labels import method_title
+from feddep.reporting.labels import family, method_title
 from feddep.reporting.load import Study
 from feddep.training.evaluation import MOMENTS
 
@@ -95,12 +95,18 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
-    """A panel a method, a row a setting, the mean gain over the graphs; filled where there is a
-    verdict.
+    """A panel a method that sees no more of the graph than FedAvg, a row a setting, the mean gain
+    over the graphs; filled where there is a verdict.
     """
-    drawn: dict[str, dict[str, dict[str, Any]]] = {}
-    for row in records(in_paper_order(tables["over_graphs"], ["method"])):
+    table = in_paper_order(tables["over_graphs"], ["method"])
+    table = table[table["method"].map(family) != "more"]
+    no_run: dict[str, Any] = {"mean": None}
+    drawn: dict[str, dict[str, dict[str, Any]]] = {
+        method_title(method): {setting: {"": no_run} for setting in table["setting"].unique()}
+        for method in table["method"].unique()
+    }
+    for row in records(table):
         point = {**row, "mean": row["mean_difference"], "method": None}
-        drawn.setdefault(method_title(row["method"]), {})[row["setting"]] = {"": point}
+        drawn[method_title(row["method"])][row["setting"]] = {"": point}
     reference = method_title(study.entry["options"]["reference"])
-    return figures.gains(study, tables["table"], drawn, reference)
+    return figures.gains(study, table, drawn, reference)
