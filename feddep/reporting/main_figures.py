@@ -45,9 +45,11 @@ def accuracy(setting: str, summary: pd.DataFrame) -> Figure:
         for dataset, of in both.groupby("dataset", sort=False)
     }
     gains = both.loc[both["clients"].notna(), sources].max()
-    title = f"Over {method_title(reference)} we measure gains of at most {gains.get(OURS, 0):.3f}"
-    if len(sources) > 1:
-        title += f"; papers print up to {gains.drop(OURS).max():.3f}"
+    title = f"No model of clients is better than {method_title(reference)}'s"
+    if (ours := gains.get(OURS, 0)) > 0:
+        title = f"Over {method_title(reference)} we measure gains of at most {ours:.3f}"
+    if (printed := gains.drop(OURS, errors="ignore").max()) > 0:
+        title += f"; papers print up to {printed:.3f}"
     label = f"test accuracy less that of {method_title(reference)}: mean, least and greatest over M"
     return figures.forests(f"{title}\nSetting {setting}", panels, label)
 

@@ -26,7 +26,8 @@ local steps. A setting is a question of its own: tests are corrected over the me
 On each graph. {statistics.HOW_JUDGED}
 Over the graphs. {statistics.HOW_POOLED}"""
 USUAL = "usual"
-VERDICTS = ["better", "equivalent", "worse"]
+VERDICTS = list(statistics.DECIDED)
+"""Whose numbers of graphs a method has."""
 _KEYS = ["setting", "dataset", "clients", "method"]
 
 
@@ -62,17 +63,17 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     of_reference = runs["method"] == options["reference"]
     pairs = statistics.pairs(runs[~of_reference], runs[of_reference])
     differences = statistics.differences(pairs, study.margin)
-    of_settings = dict(list(differences.groupby("setting", sort=False)))
-    judged = pd.concat(map(statistics.judged, of_settings.values()))
+    judged = {
+        setting: statistics.judged(of) for setting, of in differences.groupby("setting", sort=False)
+    }
+    on_each = pd.concat(judged.values())
     levels = statistics.summarise(runs, _KEYS)[[*_KEYS, "mean", "std", "seconds"]]
-    table = levels.merge(judged, how="left", on=_KEYS)
+    table = levels.merge(on_each, how="left", on=_KEYS)
     table = in_paper_order(table.assign(reference=options["reference"]), ["dataset"])
-    counts = pd.crosstab([judged["setting"], judged["method"]], judged["verdict"])
+    counts = pd.crosstab([on_each["setting"], on_each["method"]], on_each["verdict"])
     over_graphs = pd.concat(
-        statistics.on_graphs(judged[judged["setting"] == setting], study.margin).assign(
-            setting=setting
-        )
-        for setting in of_settings
+        statistics.on_graphs(of, study.margin).assign(setting=setting)
+        for setting, of in judged.items()
     ).join(counts.reindex(columns=VERDICTS, fill_value=0), on=["setting", "method"])
     return {
         "table": table.astype({"clients": "Int64", "seeds": "Int64"}),
@@ -96,10 +97,13 @@ def markdown(study: Study, tables: dict[str, pd.DataFrame]) -> str:
 
 def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
     """A panel a method that sees no more of the graph than FedAvg, a row a setting, the mean gain
-    over the graphs; filled where there is a verdict.
+    over the graphs; filled where there is a verdict.  It is headed by what holds on single graphs:
+    over few of them no difference can be found.
     """
-    table = in_paper_order(tables["over_graphs"], ["method"])
-    table = table[table["method"].map(family) != "more"]
+    on_each, table = (
+        rows[rows["method"].map(family) != "more"]
+        for rows in (tables["table"], in_paper_order(tables["over_graphs"], ["method"]))
+    )
     no_run: dict[str, Any] = {"mean": None}
     drawn: dict[str, dict[str, dict[str, Any]]] = {
         method_title(method): {setting: {"": no_run} for setting in table["setting"].unique()}
@@ -109,4 +113,4 @@ def figure(study: Study, tables: dict[str, pd.DataFrame]) -> Figure:
         point = {**row, "mean": row["mean_difference"], "method": None}
         drawn[method_title(row["method"])][row["setting"]] = {"": point}
     reference = method_title(study.entry["options"]["reference"])
-    return figures.gains(study, table, drawn, reference)
+    return figures.gains(study, on_each, drawn, reference)
