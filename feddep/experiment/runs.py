@@ -149,7 +149,8 @@ _OPTIONAL = {
     *("client_accuracies", "commit"),
 }
 """Columns that may be empty."""
-_CURVE_TYPES = {"key": "string", **dict.fromkeys(CURVES[1:], "float64")}
+# A loss is a mean of float32; half of the room that curves take was digits behind those.
+_CURVE_TYPES = {"key": "string", **dict.fromkeys(CURVES[1:], "float64"), "loss": "float32"}
 
 
 def row(
@@ -463,7 +464,8 @@ def read_curves(folder: Path, wanted: Iterable[str] | None = None) -> pd.DataFra
     filters = None if wanted is None else [("key", "in", set(wanted))]
     frames, known = [], set[str]()
     for file in reversed(_curves_in(folder)):
-        found = _read_parquet(file, filters=filters).astype(_CURVE_TYPES)
+        found = _read_parquet(file, columns=["key", *CURVES], filters=filters)
+        found = found.astype(_CURVE_TYPES)
         shares = found[list(CURVES[2:])]
         if ((shares < 0) | (shares > 1)).any(axis=None) or np.isinf(found["loss"]).any():
             raise DataError(
@@ -568,6 +570,7 @@ def append(directory: Path, protocol: str, rows: pd.DataFrame, curves: pd.DataFr
             compression="zstd",
             compression_level=19,
             use_dictionary=["key"],
+            column_encoding={"loss": "BYTE_STREAM_SPLIT"},
             write_page_checksum=True,
         )
     append_rows(table, rows)

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -124,7 +125,7 @@ RESULT: dict[str, Any] = {
     "clients": [],
     "curve": {
         "round": [1, 2],
-        "loss": [1.5, 0.1],
+        "loss": [1.5, 0.125],
         "validation": [0.5, 0.75],
         "test": [0.25, 0.5],
         "local_before": [0.0, 0.1],
@@ -213,7 +214,7 @@ def test_what_is_written_is_read_from_the_cache_and_from_the_tables(
         assert rows["test"].tolist() == [by_run[run]["accuracy"]["best"] for run in asked]
         assert rows["method"].tolist() == [run.method.label for run in asked]
         assert curves["loss"].tolist() == [
-            value for run in asked for value in by_run[run]["curve"]["loss"]
+            float(np.float32(value)) for run in asked for value in by_run[run]["curve"]["loss"]
         ]
 
         # Published in two parts, in any order, the tables have the same.
@@ -278,7 +279,7 @@ def test_a_recorded_run_stays_until_its_line_is_deleted(config: Config, tmp_path
     assert runs.publish(config, QUICK) == 1
     assert table.read_text().startswith("".join(lines))
     assert runs.load(config, QUICK)["test"].tolist() == [0.1 + 0.2, 0.75, 0.1 + 0.2]
-    assert runs.load_curves(config, QUICK)["loss"].tolist() == [1.5, 0.1, 2.5, 2.0, 1.5, 0.1]
+    assert runs.load_curves(config, QUICK)["loss"].tolist() == [1.5, 0.125, 2.5, 2.0, 1.5, 0.125]
     assert former in curves.iterdir()
 
 
