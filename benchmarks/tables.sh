@@ -1,13 +1,13 @@
 #!/bin/sh
 # Makes every table in benchmarks/results; a line makes one. The first saves the graphs that most of them read.
 set -e
-python -c 'from feddep import api; [api.load_dataset(g).save(f"results/graphs/{g}.safetensors") for g in ("cora", "citeseer", "pubmed", "msacademic")]'
+python -c 'from feddep import api; [api.load_dataset(g).save(f"results/graphs/{g}.safetensors") for g in ("cora", "citeseer", "pubmed", "msacademic", "amazon_computers", "coauthor_physics", "facebook_gender")]'
 python -m benchmarks.training_step
 python -m benchmarks.kernels
 python -m benchmarks.rounds --datasets cora citeseer
 python -m benchmarks.rounds --datasets pubmed amazon_computers --methods fedavg fedgta --output benchmarks/results/large_rounds
 python -m benchmarks.roofline --datasets cora citeseer pubmed amazon_computers
-python -m benchmarks.clients --datasets pubmed
+python -m benchmarks.clients --datasets pubmed coauthor_physics facebook_gender
 python -m benchmarks.stages
 python -m benchmarks.main_table --clients 5 --seeds 0 --cores 1 --output benchmarks/results/one_core
 python -m benchmarks.main_table --datasets cora citeseer pubmed --output benchmarks/results/three_graphs
