@@ -9,9 +9,10 @@ from feddep.experiment import keys, runs
 from feddep.experiment.plan import Run
 
 SECONDS = 15
-"""How long a batch takes, by recorded runs like its own, unless one run alone takes longer: a few
-times what a process needs to start, and little enough that the cores of a machine share a small
-experiment."""
+"""How long a batch takes at least, by recorded runs like its own: a few times what a process needs
+to start, and little enough that the cores of a machine share a small experiment."""
+SHARE = 100
+"""Into how many batches a large experiment is divided, so that starting takes little of it."""
 UNKNOWN = 5
 """Seconds of a run that no recorded one is like."""
 
@@ -29,15 +30,18 @@ def batches(config: Config, missing: Mapping[str, Run]) -> dict[str, list[str]]:
     if not missing:  # then the tables of runs need not be read
         return {}
     typical, by_graph = runs.typical_seconds(config), dict[str, list[list[str]]]()
-    spent: dict[str, float] = {}
+    seconds = {
+        key: typical.get((run.dataset.name, run.method.name), UNKNOWN)
+        for key, run in missing.items()
+    }
+    most, spent = max(SECONDS, sum(seconds.values()) / SHARE), dict[str, float]()
     for key, run in missing.items():
         graph = run.dataset.name
-        seconds = typical.get((graph, run.method.name), UNKNOWN)
-        if graph not in spent or spent[graph] + seconds > SECONDS:
+        if graph not in spent or spent[graph] + seconds[key] > most:
             by_graph.setdefault(graph, []).append([])
             spent[graph] = 0
         by_graph[graph][-1].append(key)
-        spent[graph] += seconds
+        spent[graph] += seconds[key]
     return {
         keys.digest({"runs": batch}): batch for of_graph in by_graph.values() for batch in of_graph
     }
