@@ -8,11 +8,12 @@ from feddep.config.loading import Config
 from feddep.experiment import keys, runs
 from feddep.experiment.plan import Run
 
-SECONDS = 15
-"""How long a batch takes at least, by recorded runs like its own: a few times what a process needs
-to start, and little enough that the cores of a machine share a small experiment."""
+SECONDS = (15, 150)
+"""How long a batch takes at least and at most, by recorded runs like its own, unless one run alone
+takes longer: a few times what a process needs to start, and little enough that cores share the
+work to its end."""
 SHARE = 100
-"""Into how many batches a large experiment is divided, so that starting takes little of it."""
+"""Into how many batches between these an experiment is divided."""
 UNKNOWN = 5
 """Seconds of a run that no recorded one is like."""
 
@@ -34,7 +35,8 @@ def batches(config: Config, missing: Mapping[str, Run]) -> dict[str, list[str]]:
         key: typical.get((run.dataset.name, run.method.name), UNKNOWN)
         for key, run in missing.items()
     }
-    most, spent = max(SECONDS, sum(seconds.values()) / SHARE), dict[str, float]()
+    most = min(max(sum(seconds.values()) / SHARE, SECONDS[0]), SECONDS[1])
+    spent = dict[str, float]()
     for key, run in missing.items():
         graph = run.dataset.name
         if graph not in spent or spent[graph] + seconds[key] > most:

@@ -37,8 +37,10 @@ def test_every_run_is_in_one_batch_of_its_graph(planned, monkeypatch):
     assert all(batch == ["feddep"] for batch in methods if "feddep" in batch)
     assert max(map(len, methods)) > 2
     assert batches.batches(config, dict(list(missing.items())[:1])).keys() != found.keys()
-    # A large experiment has no more batches than it needs to be shared.
+    # A large experiment has longer ones, up to the longest.
     monkeypatch.setattr(batches, "SHARE", 1)
+    assert len(batches.batches(config, missing)) < len(found)
+    monkeypatch.setattr(batches, "SECONDS", (15, 10_000))
     assert len(batches.batches(config, missing)) == len({run.dataset for run in missing.values()})
 
 
