@@ -204,7 +204,7 @@ class Task:
                 "no client holds a node for validation; use fewer clients (key clients) or a "
                 "larger split.val"
             )
-        if len(without) > self.setting.new_clients:  # which have none while others train
+        if without:
             plural = "clients have" if len(without) > 1 else "client has"
             what = (
                 f"{len(without)} {plural} no node for validation ({', '.join(without)}) and "
