@@ -43,6 +43,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         method is that; and what :func:`feddep.reporting.statistics.on_graphs` has.
     """
     options = study.entry["options"]
+    reference = options["reference"]
     told = records(study.runs[options["axes"]].astype(str))
     settings = [
         ", ".join(f"{axis}={value}" for axis, value in each.items() if value != told[0][axis])
@@ -51,7 +52,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     runs = study.runs.assign(
         setting=[each or USUAL for each in settings],
         dataset=study.runs["dataset"].map(variants.base),
-        method=study.runs["method"].map(variants.base),
+        method=[reference if variants.base(m) == reference else m for m in study.runs["method"]],
     )
     is_new = runs["setting"].str.contains("new_clients")
     old, new = runs[~is_new], runs[is_new]
@@ -60,7 +61,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
         for moment in MOMENTS
     ]
     runs = pd.concat([old, *moments])
-    of_reference = runs["method"] == options["reference"]
+    of_reference = runs["method"] == reference
     pairs = statistics.pairs(runs[~of_reference], runs[of_reference])
     differences = statistics.differences(pairs, study.margin)
     judged = {
@@ -69,7 +70,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     on_each = pd.concat(judged.values())
     levels = statistics.summarise(runs, _KEYS)[[*_KEYS, "mean", "std", "seconds"]]
     table = levels.merge(on_each, how="left", on=_KEYS)
-    table = in_paper_order(table.assign(reference=options["reference"]), ["dataset"])
+    table = in_paper_order(table.assign(reference=reference), ["dataset"])
     counts = pd.crosstab([on_each["setting"], on_each["method"]], on_each["verdict"])
     over_graphs = pd.concat(
         statistics.on_graphs(of, study.margin).assign(setting=setting)
@@ -77,7 +78,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     ).join(counts.reindex(columns=VERDICTS, fill_value=0), on=["setting", "method"])
     return {
         "table": table.astype({"clients": "Int64", "seeds": "Int64"}),
-        "over_graphs": over_graphs.assign(reference=options["reference"]),
+        "over_graphs": over_graphs.assign(reference=reference),
     }
 
 
