@@ -81,10 +81,13 @@ class Tables:
         self, name: str, column: str = "mean_difference", digits: int = 3, **where: Any
     ) -> str:
         """A difference with its interval, such as ``+0.002 [−0.009, +0.013]``; the interval is of
-        columns low and high.
+        columns low and high, and left out where one or two graphs have none.
         """
-        low, high = (signed(self.value(name, side, **where), digits) for side in ("low", "high"))
-        return f"{signed(self.value(name, column, **where), digits)} [{low}, {high}]"
+        low, high = (self.value(name, side, **where) for side in ("low", "high"))
+        middle = signed(self.value(name, column, **where), digits)
+        return (
+            middle if pd.isna(low) else f"{middle} [{signed(low, digits)}, {signed(high, digits)}]"
+        )
 
     def span(
         self, name: str, column: str, digits: int = 3, sign: bool = False, **where: Any
