@@ -33,7 +33,7 @@ FAMILIES = {
     "citations": ["cora", "citeseer", "pubmed", "msacademic"],
     "purchases": ["amazon_photo", "amazon_computers"],
     "no homophily": ["chameleon_filtered", "squirrel_filtered", "actor", "minesweeper", "tolokers"],
-    "natural clients": ["webkb", "citation_sources", "twitch"],
+    "natural clients": ["webkb", "citation_sources", "twitch", "airports"],
 }
 """The graphs whose columns are shown together."""
 SEES = {
