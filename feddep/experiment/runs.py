@@ -149,7 +149,7 @@ _OPTIONAL = {
     *("client_accuracies", "commit"),
 }
 """Columns that may be empty."""
-# A loss is a mean of float32; half of the room that curves take was digits behind those.
+# A loss is a mean of float32: further digits only took a quarter of the room of curves.
 _CURVE_TYPES = {"key": "string", **dict.fromkeys(CURVES[1:], "float64"), "loss": "float32"}
 
 

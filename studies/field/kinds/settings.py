@@ -52,6 +52,7 @@ def tables(study: Study) -> dict[str, pd.DataFrame]:
     runs = study.runs.assign(
         setting=[each or USUAL for each in settings],
         dataset=study.runs["dataset"].map(variants.base),
+        # The reference goes by its name, whatever its options.
         method=[reference if variants.base(m) == reference else m for m in study.runs["method"]],
     )
     is_new = runs["setting"].str.contains("new_clients")
