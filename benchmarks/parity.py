@@ -17,10 +17,12 @@ deviations and medians of seconds.
 """
 
 import contextlib
+import itertools
 import pkgutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -133,7 +135,7 @@ def theirs(
     case: Case, name: str, graph: Graph, partition: Any, split: Any, **options: Any
 ) -> dict[str, Any]:
     """Seconds and accuracies of OpenFGL's run, and the error where there is one."""
-    _stand_in_for_extensions()
+    stand_in_for_extensions()
     from openfgl.task.node_cls import NodeClsTask  # type: ignore[import-not-found]
 
     received, train = [], NodeClsTask.train
@@ -169,7 +171,7 @@ def theirs(
     return found
 
 
-def _stand_in_for_extensions() -> None:
+def stand_in_for_extensions() -> None:
     """What its FED-PUB and FGSSL import of torch-scatter and torch-sparse; of them they call a sum
     alone.
     """
@@ -224,44 +226,30 @@ def trained(run: plan.Run, path: Path) -> Trained:
     )
 
 
-def measure(
-    dataset: str, path: Path, name: str, entry: str, features: str, seed: int
-) -> dict[str, Any]:
-    """Accuracies and seconds of both, in the setting of an entry."""
-    case = CASES[name]
-    ours = trained(run_of(entry, dataset, features, case.ours, seed), path)
+def measure(case: Case, key: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Accuracies and seconds of both, of a key's method, setting and seed."""
+    run = run_of(key["setting"], key["dataset"], key["features"], case.ours, key["seed"])
+    ours = trained(run, path)
     setting, reported = ours.setting, ours.reported
-    options = {"num_rounds": setting["rounds"], "hid_dim": setting["hidden_channels"], "seed": seed}
-    options |= {"lr": setting["learning_rate"], "weight_decay": setting["weight_decay"]}
+    options = {
+        "num_rounds": setting["rounds"],
+        "hid_dim": setting["hidden_channels"],
+        "epochs": setting["local_epochs"],
+        "lr": setting["learning_rate"],
+        "weight_decay": setting["weight_decay"],
+        "seed": key["seed"],
+    }
     return {
-        **{
-            "dataset": dataset,
-            "features": features,
-            "method": name,
-            "ours": case.ours,
-            "setting": entry,
-            "seed": seed,
-        },
-        **{
-            "ours_before": reported["local_before"]["best"],
-            "ours_after": reported["local_after"]["best"],
-        },
+        "ours_before": reported["local_before"]["best"],
+        "ours_after": reported["local_after"]["best"],
         "ours_s": ours.seconds,
-        **theirs(
-            case,
-            name,
-            ours.graph,
-            ours.partition,
-            ours.split,
-            epochs=setting["local_epochs"],
-            **options,
-        ),
+        **theirs(case, key["method"], ours.graph, ours.partition, ours.split, **options),
     }
 
 
-def summarised(runs: pd.DataFrame) -> pd.DataFrame:
-    """A row a method: means of accuracies, ``std_`` sample standard deviations, and medians of
-    seconds.
+def summarised(runs: pd.DataFrame, notes: Mapping[str, str]) -> pd.DataFrame:
+    """A row a method, with its note: means of accuracies, ``std_`` sample standard deviations, and
+    medians of seconds.
 
     ``p_before`` and ``p_after`` are of paired t-tests over seeds, ours against theirs.
     """
@@ -281,7 +269,7 @@ def summarised(runs: pd.DataFrame) -> pd.DataFrame:
     table["faster_by"] = table["theirs_s"] / table["ours_s"]
     table["error"] = groups["error"].first()
     table = table.reset_index()
-    return table.assign(note=table["method"].map(lambda name: CASES[name].note))
+    return table.assign(note=table["method"].map(notes))
 
 
 def _paired(both: pd.DataFrame) -> float:
@@ -291,10 +279,32 @@ def _paired(both: pd.DataFrame) -> float:
     return float(ttest_rel(*both.to_numpy().T).pvalue) if len(both) > 1 else np.nan
 
 
-def main() -> None:
-    """Measure what is not measured, and write ``parity_runs.csv``, ``parity.csv`` and provenance
-    after each run.
+def measure_once(
+    target: Path,
+    todo: Sequence[tuple[dict[str, Any], Callable[[], dict[str, Any]]]],
+    notes: Mapping[str, str],
+    threads: int,
+) -> None:
+    """Measure what is not measured, each a key and how, and write after each run all runs to
+    ``*_runs.csv`` beside a table, :func:`summarised` to it, and provenance.
     """
+    of_runs = target.with_name(f"{target.stem}_runs.csv")
+    began = time.perf_counter()
+    rows: list[Any] = pd.read_csv(of_runs).to_dict("records") if of_runs.exists() else []
+    for key, measured in tqdm(todo):
+        if any(key.items() <= row.items() for row in rows):
+            continue
+        rows.append(key | measured())
+        print(rows[-1], file=sys.stderr, flush=True)
+        runs = pd.DataFrame(rows)
+        write_csv(of_runs, runs)
+        write_csv(target, summarised(runs, notes), digits=4)
+        made = {**environment("cpu", threads), "seconds": round(time.perf_counter() - began)}
+        write_json(target.with_suffix(".provenance.json"), made)
+
+
+def main() -> None:
+    """Measure the methods that are asked for, as ``parity.csv``."""
     parser = parser_of(__doc__)
     parser.add_argument("--methods", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--features", nargs="+", choices=["raw", "row"], default=["raw"])
@@ -302,37 +312,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="of methods whose case names no number")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    what = [
-        (dataset, method, features, seed)
-        for seed in arguments.seeds
-        for dataset in arguments.datasets
-        for features in arguments.features
-        for method in arguments.methods
-    ]
     settings = {
         name: f"{case.setting},rounds={arguments.rounds}"
         if arguments.rounds and "rounds=" not in case.setting
         else case.setting
         for name, case in CASES.items()
     }
-    target, began = arguments.output / "parity_runs.csv", time.perf_counter()
-    rows: list[Any] = pd.read_csv(target).to_dict("records") if target.exists() else []
-    names = ("dataset", "ours", "features", "seed", "setting")
-    present = {tuple(row[name] for name in names) for row in rows}
-    for dataset, method, features, seed in tqdm(what):
-        if (dataset, CASES[method].ours, features, seed, settings[method]) in present:
-            continue
-        path = arguments.graphs / f"{dataset}.safetensors"
-        rows.append(measure(dataset, path, method, settings[method], features, seed))
-        print(rows[-1], file=sys.stderr, flush=True)
-        runs = pd.DataFrame(rows)
-        write_csv(target, runs)
-        write_csv(arguments.output / "parity.csv", summarised(runs), digits=4)
-        made = {
-            **environment("cpu", arguments.threads),
-            "seconds": round(time.perf_counter() - began),
-        }
-        write_json(arguments.output / "parity.provenance.json", made)
+    todo = []
+    given = (arguments.seeds, arguments.datasets, arguments.features, arguments.methods)
+    for seed, dataset, features, method in itertools.product(*given):
+        case, path = CASES[method], arguments.graphs / f"{dataset}.safetensors"
+        named = {"dataset": dataset, "features": features, "method": method, "ours": case.ours}
+        named |= {"setting": settings[method], "seed": seed}
+        todo.append((named, partial(measure, case, named, path)))
+    notes = {name: case.note for name, case in CASES.items()}
+    measure_once(arguments.output / "parity.csv", todo, notes, arguments.threads)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,16 @@
 """What benchmarks do beside measuring."""
 
+import importlib
+import sys
+from types import SimpleNamespace
+
+import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import stats
 
-from benchmarks import correction, parity, whole_runs
+from benchmarks import authors, correction, parity, whole_runs
 from feddep.graph import scaling
 from feddep.graph.graph import Graph
 from graphs import random_graph
@@ -50,7 +56,9 @@ def test_parity_is_of_means_and_medians_over_seeds():
         "ours_s": [1.0, 2.0, 6.0],
         "theirs_s": [8.0, 1.0, 20.0],
     }
-    (row,) = parity.summarised(pd.DataFrame({**names, **before, **after})).to_dict("records")
+    (row,) = parity.summarised(pd.DataFrame({**names, **before, **after}), {"moon": ""}).to_dict(
+        "records"
+    )
     assert row["seeds"] == 3
     assert (row["ours_before"], row["theirs_before"], row["before_less_theirs"]) == pytest.approx(
         (0.8, 0.7, 0.1)
@@ -88,3 +96,51 @@ def test_the_factor_is_what_covers_the_other_graphs():
     assert correction.coverage(local, 0.0) == pytest.approx(2 / 3)
     assert correction.coverage(local, 0.2) == 1
     assert correction.coverage(local, 0.1) == pytest.approx(2 / 3)
+
+
+def test_a_seed_is_measured_once(tmp_path):
+    asked = []
+
+    def measured(seed):
+        asked.append(seed)
+        return {
+            f"{who}_{what}": 0.5 for who in ("ours", "theirs") for what in ("before", "after", "s")
+        }
+
+    keys = {
+        "dataset": "cora",
+        "features": "raw",
+        "method": "moon",
+        "ours": "moon",
+        "setting": "field",
+    }
+    for seeds in ([0], [0, 1]):
+        todo = [
+            ({**keys, "seed": seed}, lambda s=seed: measured(s) | {"error": None}) for seed in seeds
+        ]
+        parity.measure_once(tmp_path / "found.csv", todo, {"moon": "why"}, 1)
+    assert asked == [0, 1]
+    (row,) = pd.read_csv(tmp_path / "found.csv").to_dict("records")
+    assert (row["seeds"], row["note"]) == (2, "why")
+
+
+def test_accuracy_of_another_code_is_of_all_nodes_at_the_round_best_on_validation():
+    graphs = [
+        SimpleNamespace(val_mask=np.ones(1, bool), test_mask=np.ones(3, bool)),
+        SimpleNamespace(val_mask=np.ones(4, bool), test_mask=np.ones(1, bool)),
+    ]
+    # The first client, with one node for validation, has its best round when the other has not.
+    scores = np.array([[[1.0, 1.0], [0.5, 1.0]], [[0.0, 1 / 3], [1.0, 0.0]]])
+    assert authors.best(scores, graphs) == pytest.approx(1 / 4)
+
+
+def test_codes_whose_modules_have_the_same_names_are_kept_apart(tmp_path):
+    found = []
+    for folder in (tmp_path / "one", tmp_path / "two"):
+        folder.mkdir()
+        (folder / "settings_of_code.py").write_text(f"NAME = {folder.name!r}")
+        with authors.imported_from(folder):
+            found.append(importlib.import_module("settings_of_code").NAME)
+            assert torch.ones(1).cuda("anywhere").device.type == "cpu"
+    assert found == ["one", "two"]
+    assert "settings_of_code" not in sys.modules
