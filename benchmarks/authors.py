@@ -5,7 +5,7 @@ options; accuracy.
     git clone https://github.com/blgpb/FedIIH CODES/FedIIH
     git clone https://github.com/xkLi-Allen/FedGTA CODES/FedGTA
     git clone https://github.com/TsingZ0/FedTGP CODES/FedTGP
-    python -m benchmarks.authors --codes CODES --datasets cora --seeds 0 1 2
+    python -m benchmarks.authors --codes CODES
 
 They were read and run at commits 302980de, b628008b, f8f68284 and c77cbbb3.
 
@@ -286,7 +286,9 @@ def _seed(seed: int) -> None:
 
 @contextlib.contextmanager
 def imported_from(folder: Path) -> Iterator[None]:
-    """Import a code, and forget it afterwards, as others name their modules alike."""
+    """Let a code be imported and run without a GPU, pauses or prints, and forget it afterwards, as
+    others name their modules alike.
+    """
     stand_in_for_extensions()
     standing_in("torchviz", make_dot=None)
     vars(sys.modules["torch_sparse"]).setdefault("coalesce", None)
@@ -340,9 +342,13 @@ def main() -> None:
     parser.add_argument("--codes", type=Path, required=True, help="folder of the authors' codes")
     parser.add_argument("--methods", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.set_defaults(datasets=["cora"])
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     codes, todo = arguments.codes.resolve(), []
+    for method in arguments.methods:
+        if not (folder := codes / CASES[method].folder).is_dir():
+            parser.error(f"{folder} is missing; --help says what to clone")
     given = (arguments.seeds, arguments.datasets, arguments.methods)
     for seed, dataset, method in itertools.product(*given):
         case, path = CASES[method], arguments.graphs / f"{dataset}.safetensors"

@@ -30,4 +30,4 @@ python -m benchmarks.whole_runs --datasets msacademic --methods fedavg --peers o
 pip install --no-deps git+https://github.com/alibaba/FederatedScope    # and what --help names
 python -m benchmarks.federatedscope_runs --datasets cora citeseer pubmed
 git clone https://github.com/JinheonBaek/FED-PUB codes/FED-PUB    # and three more: --help
-python -m benchmarks.authors --codes codes --datasets cora
+python -m benchmarks.authors --codes codes
