@@ -46,7 +46,7 @@ class Tables:
 
     def _read(self, name: str) -> pd.DataFrame:
         study, _, table = name.partition("/")
-        return pd.read_csv(self.root / study / f"{table or 'table'}.csv")
+        return pd.read_csv(self.root / study / f"{table or 'table'}.csv", low_memory=False)
 
     def rows(self, name: str, **where: Any) -> pd.DataFrame:
         """The rows of a table that have these values.
