@@ -291,7 +291,6 @@ def imported_from(folder: Path) -> Iterator[None]:
     """
     stand_in_for_extensions()
     standing_in("torchviz", make_dot=None)
-    vars(sys.modules["torch_sparse"]).setdefault("coalesce", None)
     with contextlib.ExitStack() as stack:
         stack.enter_context(patch.object(sys, "path", [str(folder), *sys.path]))
         stack.enter_context(patch.object(torch.Tensor, "cuda", lambda tensor, *_, **__: tensor))

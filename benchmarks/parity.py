@@ -172,15 +172,15 @@ def theirs(
 
 
 def stand_in_for_extensions() -> None:
-    """What its FED-PUB and FGSSL import of torch-scatter and torch-sparse; of them they call a sum
-    alone.
+    """What OpenFGL and authors' codes import of torch-scatter and torch-sparse; of them they call a
+    sum alone.
     """
     modules = {
         name: sys.modules.setdefault(name, ModuleType(name))
         for name in ("torch_scatter", "torch_sparse")
     }
     modules["torch_scatter"].scatter = modules["torch_scatter"].scatter_add = scatter  # type: ignore[attr-defined]
-    for name in ("SparseTensor", "fill_diag", "matmul", "mul", "sum"):
+    for name in ("SparseTensor", "coalesce", "fill_diag", "matmul", "mul", "sum"):
         setattr(modules["torch_sparse"], name, type(name, (), {}))
 
 
